@@ -576,8 +576,8 @@ bool handshake_failures_text(struct handshake_failures *failures, const struct h
                              char *text, size_t size);
 
 /*
- * Watches how much memory the server's control group has left, because at its limit the kernel kills
- * workers instead of failing their allocations. Tells the workers, who free memory in time
+ * Watches how much memory the server's control group has left, because at its limit the kernel
+ * kills workers instead of failing their allocations. Tells the workers, who free memory in time
  * (daemon/worker/internal.h):
  *
  *   MEMORY_ENOUGH ◀─80 %─▶ 85 %─ MEMORY_SHORT ◀─90 %─▶ 95 %─ MEMORY_EXHAUSTED

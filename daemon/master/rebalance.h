@@ -8,8 +8,8 @@
  *
  * A worker is not trusted. The master knows its CPU time from the kernel, but its numbers of
  * connections only from its part of the segment. A worker that claims to have none therefore
- * attracts connections at a limited rate only (struct balance_credit). A worker that does not answer
- * is left out. The master's loop.
+ * attracts connections at a limited rate only (struct balance_credit). A worker that does not
+ * answer is left out. The master's loop.
  */
 #ifndef DAEMON_MASTER_REBALANCE_H
 #define DAEMON_MASTER_REBALANCE_H

@@ -226,8 +226,8 @@ void supervisor_reap(struct master *master);
 
 /*
  * Replaces all workers by a new generation: the old ones leave once the new ones serve, or one by
- * one if the segment has no slots for both. supervisor_set_generation() returns to an earlier one if
- * its workers still run; the caller reconciles.
+ * one if the segment has no slots for both. supervisor_set_generation() returns to an earlier one
+ * if its workers still run; the caller reconciles.
  */
 void supervisor_renew(struct master *master);
 void supervisor_set_generation(struct master *master, uint32_t generation);

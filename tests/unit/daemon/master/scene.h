@@ -1,6 +1,6 @@
 /*
- * A master without processes, for tests of its parts. The channels of its workers end in the test, and
- * its events are in its segment. No process is started.
+ * A master without processes, for tests of its parts. The channels of its workers end in the test,
+ * and its events are in its segment. No process is started.
  */
 #ifndef TESTS_MASTER_SCENE_H
 #define TESTS_MASTER_SCENE_H

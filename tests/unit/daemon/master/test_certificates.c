@@ -1,4 +1,7 @@
-/* The table of certificates in shared memory; when the keys of session tickets are rotated, and that the next master gets them. */
+/*
+ * The table of certificates in shared memory; when the keys of session tickets are rotated, and
+ * that the next master gets them.
+ */
 #include "daemon/master/internal.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Entries of hosts through reloads, and what threads keep of their counts. Each configuration is a list
- * of names.
+ * Entries of hosts through reloads, and what threads keep of their counts. Each configuration is a
+ * list of names.
  */
 #include "daemon/master/host_table.h"
 

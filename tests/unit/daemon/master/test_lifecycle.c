@@ -1,4 +1,7 @@
-/* The life cycles of the master and its workers: their tables, the dispatcher, and the pictures in the README. */
+/*
+ * The life cycles of the master and its workers: their tables, the dispatcher, and the pictures in
+ * the README.
+ */
 #include "tests/unit/daemon/master/scene.h"
 
 #include <stdio.h>
@@ -221,7 +224,9 @@ static void end_begins_with_the_retirement(void **state)
     }
 }
 
-/* After an upgrade, the link to the old master stays open, so that a stop of one reaches the other. */
+/*
+ * After an upgrade, the link to the old master stays open, so that a stop of one reaches the other.
+ */
 static void stop_of_the_old_master_reaches_the_new_one(void **state)
 {
     int link[2];

@@ -1,4 +1,7 @@
-/* What the master publishes and watches: the history, lines about failed handshakes, levels of memory. */
+/*
+ * What the master publishes and watches: the history, lines about failed handshakes, levels of
+ * memory.
+ */
 #include "daemon/master/internal.h"
 
 #include "common/clock.h"

@@ -1,4 +1,7 @@
-/* Who gets the lock of an instance, and what is removed of one that is dead. Replies of a master are the test's. */
+/*
+ * Who gets the lock of an instance, and what is removed of one that is dead. Replies of a master
+ * are the test's.
+ */
 #include "daemon/master/pid_file.h"
 
 #include "common/macros.h"

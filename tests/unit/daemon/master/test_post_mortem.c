@@ -1,4 +1,7 @@
-/* What is kept of dead workers: which threads and requests, how many of them, and what fits a reply. */
+/*
+ * What is kept of dead workers: which threads and requests, how many of them, and what fits a
+ * reply.
+ */
 #include "daemon/master/internal.h"
 
 #include "common/control_client.h"

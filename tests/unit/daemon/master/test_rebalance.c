@@ -423,7 +423,9 @@ static void restarted_worker_owes_nothing(void **state)
 
 /* --- Loads --- */
 
-/* One that has no processor time left gives half of its active connections for as many of another. */
+/*
+ * One that has no processor time left gives half of its active connections for as many of another.
+ */
 static void busy_is_cpu_time_per_thread(void **state)
 {
     static const struct {

@@ -43,8 +43,8 @@ static void close_scene(void)
 }
 
 /*
- * Checks every STEP_S seconds. Returns the second in which the worker was killed; 0: it was not. The last
- * second is now, because a heartbeat from the future does not count.
+ * Checks every STEP_S seconds. Returns the second in which the worker was killed; 0: it was not.
+ * The last second is now, because a heartbeat from the future does not count.
  */
 static uint64_t killed_after(unsigned step_s, bool beats)
 {
