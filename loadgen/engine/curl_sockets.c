@@ -254,8 +254,9 @@ bool curl_sockets_adopt(struct curl_sockets *sockets, CURL *easy)
            curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets) == CURLE_OK;
 }
 
-bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
-                      void (*ended)(struct curl_group *group))
+/* Initializes *group, which calls ENDED. Returns false if out of memory. */
+static bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
+                             void (*ended)(struct curl_group *group))
 {
     *group = (struct curl_group){
         .sockets = sockets,
@@ -285,7 +286,8 @@ void curl_group_call_again(struct curl_group *group)
         arm_group_timer(group);
 }
 
-void curl_group_end(struct curl_group *group)
+/* Call after all its easy handles have been removed. */
+static void curl_group_end(struct curl_group *group)
 {
     if (group->multi != NULL)
         curl_multi_cleanup(group->multi);

@@ -47,10 +47,6 @@ bool curl_sockets_has_bytes(int fd);
 /* Makes EASY open and close its sockets through SOCKETS. Returns false if libcurl rejects it. */
 bool curl_sockets_adopt(struct curl_sockets *sockets, CURL *easy);
 
-/* Initializes *group; ENDED as above. Returns false if out of memory. */
-bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
-                      void (*ended)(struct curl_group *group));
-
 /*
  * Starts newly added transfers immediately instead of in the next loop iteration. Does not call
  * ended(). Must not be called from a libcurl callback.
@@ -59,9 +55,6 @@ void curl_group_run_added(struct curl_group *group);
 
 /* Makes the loop call ended() in its next iteration. */
 void curl_group_call_again(struct curl_group *group);
-
-/* Call after all its easy handles have been removed. */
-void curl_group_end(struct curl_group *group);
 
 /* The groups of an engine, which assigns its slots to them in order. Embedded in the engine. */
 struct curl_groups {

@@ -34,7 +34,8 @@ void slot_begin_entry(struct driver *driver, uint32_t number, const struct reque
                   now_ns);
 }
 
-void slot_think(struct driver *driver, struct slot *slot, uint64_t us)
+/* Lets the slot think for US microseconds; then its timer runs. */
+static void slot_think(struct driver *driver, struct slot *slot, uint64_t us)
 {
     const struct timeval wait = driver_timeval(us);
 
@@ -56,7 +57,8 @@ static void count_unmade(struct driver *driver, struct slot *slot, uint64_t due_
     driver->running--;
 }
 
-void slot_begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns)
+static void slot_begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns,
+                            uint64_t now_ns)
 {
     const struct request *request = virtual_user_request(slot->user);
 
@@ -78,7 +80,8 @@ void slot_begin_scenario(struct driver *driver, struct slot *slot,
     slot_begin_step(driver, slot, due_ns, now_ns);
 }
 
-void slot_leave_scenario(struct driver *driver, struct slot *slot)
+/* Ends the scenario of SLOT, if it runs one, before its last step. */
+static void slot_leave_scenario(struct driver *driver, struct slot *slot)
 {
     if (!slot_is_running(slot))
         return;

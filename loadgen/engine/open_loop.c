@@ -16,8 +16,9 @@ static void fetch_entry(struct schedule *schedule, uint64_t *random)
                                        : request_plan_next(schedule->request_plan, &unused, random);
 }
 
-void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
-                    uint64_t origin_ns, uint64_t *random)
+/* The arrivals must be begun by the caller. */
+static void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
+                           uint64_t origin_ns, uint64_t *random)
 {
     *schedule = (struct schedule){
         .request_plan = request_plan,
@@ -29,7 +30,8 @@ void schedule_begin(struct schedule *schedule, struct request_plan *request_plan
         fetch_entry(schedule, random);
 }
 
-uint64_t schedule_next_ns(const struct schedule *schedule)
+/* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
+static uint64_t schedule_next_ns(const struct schedule *schedule)
 {
     if (schedule->ends && schedule->entry == NULL)
         return UINT64_MAX;
@@ -40,8 +42,9 @@ uint64_t schedule_next_ns(const struct schedule *schedule)
                : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
 }
 
-const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
-                                          uint64_t *random)
+/* Removes and returns the next request, which must exist. *POSITION is that of its slot. */
+static const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
+                                                 uint64_t *random)
 {
     const struct request_entry *entry = schedule->entry;
 
@@ -53,7 +56,8 @@ const struct request_entry *schedule_take(struct schedule *schedule, size_t *pos
     return entry;
 }
 
-void schedule_step(struct schedule *schedule)
+/* Removes the next start of a scenario. */
+static void schedule_step(struct schedule *schedule)
 {
     arrivals_step(&schedule->arrivals);
 }

@@ -52,20 +52,6 @@ struct schedule {
     bool replay;
 };
 
-/* The arrivals must be begun by the caller. */
-void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
-                    uint64_t origin_ns, uint64_t *random);
-
-/* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
-uint64_t schedule_next_ns(const struct schedule *schedule);
-
-/* Removes and returns the next request, which must exist. *POSITION is that of its slot. */
-const struct request_entry *schedule_take(struct schedule *schedule, size_t *position,
-                                          uint64_t *random);
-
-/* Removes the next start of a scenario. */
-void schedule_step(struct schedule *schedule);
-
 /* ---- Slots ---- */
 
 enum slot_state {
@@ -148,16 +134,9 @@ static inline bool slot_is_running(const struct slot *slot)
 void slot_begin_entry(struct driver *driver, uint32_t number, const struct request_entry *entry,
                       uint64_t due_ns, uint64_t now_ns);
 
-/* Begins the scenario of START on an idle slot, or the next step of the one that it runs. */
+/* Begins the scenario of START on an idle slot. */
 void slot_begin_scenario(struct driver *driver, struct slot *slot,
                          const struct scenario_start *start, uint64_t due_ns, uint64_t now_ns);
-void slot_begin_step(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns);
-
-/* Ends the scenario of SLOT, if it runs one, before its last step. */
-void slot_leave_scenario(struct driver *driver, struct slot *slot);
-
-/* Lets the slot think for US microseconds; then its timer runs. */
-void slot_think(struct driver *driver, struct slot *slot, uint64_t us);
 
 /*
  * ---- The open loop: requests and scenarios begin when they are due, on free connections ----

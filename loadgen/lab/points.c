@@ -152,7 +152,8 @@ void point_record(struct lab *lab, const struct point *point, const char *name, 
     own->count++;
 }
 
-bool point_is_client_bound(const struct point *point)
+/* Whether the client was the limit: its threads used nearly all of their CPU time. */
+static bool point_is_client_bound(const struct point *point)
 {
     return point_median(point, MEASURE_CLIENT_SHARE) >= BUSY_CLIENT_PERCENT;
 }

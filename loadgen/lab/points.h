@@ -87,9 +87,6 @@ enum findings_kind comparison_verdict(const struct comparison *comparison);
 PRINTF_LIKE(3, 4)
 void point_record(struct lab *lab, const struct point *point, const char *name, ...);
 
-/* Whether the client was the limit: its threads used nearly all of their CPU time. */
-bool point_is_client_bound(const struct point *point);
-
 /* VERDICT, or undecided if others took too much CPU time from the trials of the points. */
 enum findings_kind points_verdict(const struct point *points, size_t count,
                                   enum findings_kind verdict);

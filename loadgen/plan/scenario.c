@@ -46,7 +46,12 @@ static uint16_t take_next(const struct scenario_set *set, int64_t *credit, int64
     return (uint16_t)best;
 }
 
-bool scenario_set_make_order(struct scenario_set *set)
+/*
+ * Sets the order: smooth weighted round robin, as in nginx. Each pass over the order has each
+ * scenario as often as its weight says, evenly spread. Also numbers the rows. Returns false if out
+ * of memory.
+ */
+static bool scenario_set_make_order(struct scenario_set *set)
 {
     int64_t credit[SCENARIO_SCENARIOS_MAX] = {0};
     size_t total = 0;

@@ -83,13 +83,6 @@ int scenario_find_variable(const struct scenario *scenario, size_t count, const 
 /* Whether a value of STEP comes from the body of its response. */
 bool scenario_step_takes_body(const struct scenario_step *step);
 
-/*
- * Sets the order: smooth weighted round robin, as in nginx. Each pass over the order has each
- * scenario as often as its weight says, evenly spread. Also numbers the rows. Returns false if out
- * of memory.
- */
-bool scenario_set_make_order(struct scenario_set *set);
-
 void scenario_set_free(struct scenario_set *set);
 
 #endif
