@@ -79,8 +79,7 @@ struct tls_outcome {
     unsigned int cipher_suite; /* its number */
     bool resumed;              /* a session of before */
     bool http2;                /* ALPN has selected it */
-    bool
-        validated; /* an ACME authority has validated a name, and wanted nothing but the handshake */
+    bool validated;            /* an ACME authority has validated a name: nothing follows */
 };
 struct tls_outcome transport_tls_outcome(const struct connection *connection);
 

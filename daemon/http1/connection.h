@@ -22,6 +22,11 @@ struct http1_connection {
     size_t scanned;                 /* unserved bytes already scanned by the request parser */
 };
 
+static inline struct transaction_context *http1_context(const struct http1_connection *http1)
+{
+    return &http1->connection.loop->context;
+}
+
 extern const struct connection_protocol http1_protocol;
 
 #endif

@@ -14,11 +14,6 @@
 
 enum { COPY_MAX_BYTES = 4 * 1024 }; /* larger bodies are referenced, not copied */
 
-static struct transaction_context *http1_context(const struct http1_connection *http1)
-{
-    return &http1->connection.loop->context;
-}
-
 /* The output buffer */
 
 static void clear_output(struct transaction_context *context)
@@ -245,13 +240,13 @@ enum write_result response_continue(struct http1_connection *http1)
     return http1->connection.client.jobs_out > 0 ? WRITE_OFFLOAD : WRITE_BLOCKED;
 }
 
-void response_abort(struct http1_connection *http1)
+void response_abort(struct connection *connection)
 {
-    struct unsent_output *unsent = http1->connection.unsent;
+    struct unsent_output *unsent = connection->unsent;
 
     if (unsent == NULL)
         return;
     accounting_correct(unsent->records, unsent->body_sent);
-    connection_set_busy(&http1->connection, false);
-    unsent_abort(&http1->connection);
+    connection_set_busy(connection, false);
+    unsent_abort(connection);
 }

@@ -26,6 +26,6 @@ enum write_result response_flush(struct http1_connection *http1);
 enum write_result response_continue(struct http1_connection *http1);
 
 /* Drops the unsent response and logs what was sent of it. */
-void response_abort(struct http1_connection *http1);
+void response_abort(struct connection *connection);
 
 #endif

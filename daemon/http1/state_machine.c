@@ -25,11 +25,6 @@ static struct http1_connection *http1_of(struct connection *connection)
     return CONTAINER_OF(connection, struct http1_connection, connection);
 }
 
-static struct transaction_context *http1_context(const struct http1_connection *http1)
-{
-    return &http1->connection.loop->context;
-}
-
 /* Waiting and closing */
 
 /* Called when everything that was read is served: closes, hands over, or waits for the client. */
@@ -267,9 +262,9 @@ static void wait_for_next(struct http1_connection *http1, enum progress progress
 }
 
 /* Serves all requests in DATA, in order, and keeps the rest. */
-static void serve_requests(struct http1_connection *http1, const char *data, size_t length)
+static void serve_requests(struct connection *connection, const char *data, size_t length)
 {
-    struct connection *connection = &http1->connection;
+    struct http1_connection *http1 = http1_of(connection);
     const struct output_buffer *output = &http1_context(http1)->output;
     enum write_result sent = WRITE_DONE;
     enum progress progress = PROGRESS_NEXT;
@@ -309,7 +304,7 @@ static void serve_unserved_requests(struct http1_connection *http1)
 {
     const struct read_buffer *unserved = http1->connection.unserved;
 
-    serve_requests(http1, unserved->bytes, unserved->length);
+    serve_requests(&http1->connection, unserved->bytes, unserved->length);
 }
 
 /* Called when the pending response is sent: serves the bytes already read, or waits. */
@@ -475,7 +470,7 @@ static void read_ahead(struct connection *connection)
     char *to = loop->space->read[before.data == loop->space->read[0]];
 
     if (read_ahead_into(connection, to) && before.connection != NULL)
-        serve_requests(http1_of(before.connection), before.data, before.length);
+        serve_requests(before.connection, before.data, before.length);
 }
 
 /* If the connection closes immediately, no event is ever added. */
@@ -522,11 +517,6 @@ static void init_http1(struct connection *connection)
     http1_of(connection)->state.resume = resume_http1_request;
 }
 
-static void serve_http1_bytes(struct connection *connection, const char *data, size_t length)
-{
-    serve_requests(http1_of(connection), data, length);
-}
-
 static bool is_http1_between_requests(const struct connection *connection)
 {
     const struct http1_connection *http1 = (const struct http1_connection *)connection;
@@ -537,11 +527,6 @@ static bool is_http1_between_requests(const struct connection *connection)
 static void moved_http1(struct connection *connection, bool leaving)
 {
     connection_set_busy(connection, !leaving && connection->unsent != NULL);
-}
-
-static void abort_http1_response(struct connection *connection)
-{
-    response_abort(http1_of(connection));
 }
 
 static void free_http1(struct connection *connection, struct cache *cache)
@@ -557,11 +542,11 @@ const struct connection_protocol http1_protocol = {
     .init = init_http1,
     .accepted = begin_http1,
     .ready = on_ready_http1,
-    .serve = serve_http1_bytes,
+    .serve = serve_requests,
     .resume = resume_http1,
     .timed_out = time_out_http1,
     .is_between_requests = is_http1_between_requests,
     .moved = moved_http1,
-    .abort = abort_http1_response,
+    .abort = response_abort,
     .free = free_http1,
 };

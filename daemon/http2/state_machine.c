@@ -199,9 +199,9 @@ static void fail_http2(struct http2_connection *http2, enum http2_error error)
  * Processes all frames in DATA, in order, and keeps the rest. While something is unsent no frame is
  * processed, so that a client that does not read cannot make the answers pile up.
  */
-static void serve_frames(struct http2_connection *http2, const char *data, size_t length)
+static void serve_frames(struct connection *connection, const char *data, size_t length)
 {
-    struct connection *connection = &http2->connection;
+    struct http2_connection *http2 = http2_of(connection);
     struct transaction_context *context = http2_context(http2);
     enum output_result sent = OUTPUT_DONE;
     bool log_full = false;
@@ -241,9 +241,9 @@ static void serve_unserved_frames(struct http2_connection *http2)
     const struct read_buffer *unserved = http2->connection.unserved;
 
     if (unserved != NULL)
-        serve_frames(http2, unserved->bytes, unserved->length);
+        serve_frames(&http2->connection, unserved->bytes, unserved->length);
     else
-        serve_frames(http2, "", 0);
+        serve_frames(&http2->connection, "", 0);
 }
 
 /* Reserves log space for responses that came from another thread. */
@@ -291,7 +291,7 @@ static void read_first(struct http2_connection *http2)
     size_t got = connection_read(connection, to, LOOP_READ_BYTES);
 
     if (got > 0)
-        serve_frames(http2, to, got);
+        serve_frames(connection, to, got);
 }
 
 static void on_ready_http2(evutil_socket_t fd, short what, void *argument)
@@ -337,11 +337,6 @@ static void begin_http2_connection(struct connection *connection)
     metric_add(http2_context(http2)->metrics, METRIC_connections_http2, 1);
     output_put_settings(http2);
     serve_unserved_frames(http2);
-}
-
-static void serve_http2_bytes(struct connection *connection, const char *data, size_t length)
-{
-    serve_frames(http2_of(connection), data, length);
 }
 
 static void time_out_http2(struct connection *connection)
@@ -424,7 +419,7 @@ const struct connection_protocol http2_protocol = {
     .init = init_http2,
     .accepted = begin_http2_connection,
     .ready = on_ready_http2,
-    .serve = serve_http2_bytes,
+    .serve = serve_frames,
     .resume = resume_http2,
     .timed_out = time_out_http2,
     .is_between_requests = is_http2_between_requests,

@@ -347,12 +347,12 @@ static void failed_continuation_is_counted_when_aborted(void **state)
         resets += cases[i].reset;
         assert_int_equal(scene_metric(METRIC_connections_reset), resets);
         expect_pending(true);
-        response_abort(scene.http1);
+        response_abort(&scene.http1->connection);
         expect_pending(false);
         assert_int_equal(scene_metric(METRIC_responses_cut_short), i + 1);
         expect_counted(i + 1, 3 * (i + 1));
     }
-    response_abort(scene.http1);
+    response_abort(&scene.http1->connection);
     assert_int_equal(scene_metric(METRIC_responses_cut_short), ARRAY_LENGTH(cases));
 }
 
@@ -376,7 +376,7 @@ static void response_without_memory_to_keep_it_fails(void **state)
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     assert_int_equal(flush(), WRITE_BLOCKED);
     expect_pending(true);
-    response_abort(scene.http1);
+    response_abort(&scene.http1->connection);
     close_cache();
 }
 
@@ -431,13 +431,13 @@ static void texts_of_parts_count_as_body(void **state)
     assert_int_equal(flush(), WRITE_BLOCKED);
     scene.room = 1;
     assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
-    response_abort(scene.http1);
+    response_abort(&scene.http1->connection);
     expect_counted(1, 0);
     for (size_t sent = strlen(HEAD) - 2; sent < strlen(ALL_PARTS); sent++) {
         scene.room = sent;
         compose(HEAD, two_parts());
         assert_int_equal(flush(), WRITE_BLOCKED);
-        response_abort(scene.http1);
+        response_abort(&scene.http1->connection);
         bytes += sent > strlen(HEAD) ? sent - strlen(HEAD) : 0;
         assert_int_equal(atomic_load(&scene.host_counts.values[HOST_METRIC_body_bytes]), bytes);
     }
@@ -526,7 +526,7 @@ static void file_that_has_shrunk_ends_the_response(void **state)
     errno = EPIPE; /* of an earlier call */
     assert_int_equal(flush(), WRITE_FAILED);
     assert_int_equal(scene_metric(METRIC_connections_reset), 0);
-    response_abort(scene.http1);
+    response_abort(&scene.http1->connection);
     expect_counted(1, 10);
 }
 
@@ -573,7 +573,7 @@ static void activity_names_the_file(void **state)
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_BLOCKED);
     assert_string_equal((const char *)activity->work, "/path");
-    response_abort(scene.http1);
+    response_abort(&scene.http1->connection);
     scene.room = 1;
     compose(HEAD, (struct body_source){.resource = NULL});
     assert_int_equal(flush(), WRITE_BLOCKED);
