@@ -370,6 +370,9 @@ static void salvaged_lines_come_first(void **state)
     add_to_salvage(4, 3); /* no such target */
     append(0, 5, 1);
     append(0, 6, 0);
+    /* of a logger that died while it collected them */
+    atomic_store(&segment_ring(&segment, 0).cursor->after,
+                 atomic_load(&segment_ring(&segment, 0).words->head));
     assert_int_equal(access_log_unwritten(&segment, &salvage), 6);
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
         continue;
@@ -433,9 +436,30 @@ static void many_salvaged_lines_are_written_once(void **state)
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
         continue;
     assert_true(size_of(file[0]) > LOG_BATCH_BYTES && size_of(file[0]) < TEXT_MAX);
+    assert_true(atomic_load(&segment_logger(&segment)->batch_bytes) > PIPE_BUF);
     expect_numbers(content_of(file[0]), MANY);
     assert_int_equal(metric(METRIC_log_lines), MANY);
     assert_int_equal(event_count(), 1);
+}
+
+/* More of them fit the text of a batch than it has lines. */
+static void many_short_lines_are_written_once(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    size_t count = log_record_pack(&(struct log_record){.status = 200}, words);
+    const char *text, *second;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        add_words_to_salvage(words, count);
+    while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
+        continue;
+    text = content_of(file[0]);
+    second = strchr(text, '\n') + 1;
+    assert_true((second - text) * MANY > LOG_BATCH_BYTES);
+    assert_int_equal(size_of(file[0]), (second - text) * MANY);
+    assert_memory_equal(text, second, (size_t)(size_of(file[0]) - (second - text)));
+    assert_int_equal(metric(METRIC_log_lines), MANY);
 }
 
 /* A log that takes no lines */
@@ -750,15 +774,17 @@ static void pipe_gets_the_batch_of_a_dead_logger_again(void **state)
 static void forged_batch_leaves_the_file_and_has_all_lines_written(void **state)
 {
     struct segment_logger *block = segment_logger(&segment);
+    off_t size;
 
     (void)state;
-    leave_batch(0, file[0], 3);
+    size = leave_batch(0, file[0], 3) + 3;
     atomic_store(&block->batch_bytes, LOG_BATCH_BYTES + 1);
     atomic_store(&block->salvaged, 1);
     add_to_salvage(4, 0);
     add_to_salvage(5, 0);
     open_log(&no_hosts, LOG_FORMAT_COMMON);
     use(0, file[0]);
+    assert_int_equal(size_of(file[0]), size);
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
         continue;
     assert_non_null(strstr(content_of(file[0]), "\"GET /2 "));
@@ -801,20 +827,21 @@ static void pipe_gets_whole_lines_as_it_has_room(void **state)
     close(ends[1]);
 }
 
-/* A pipe has room for a part of it. */
-static void line_longer_than_a_write_is_continued(void **state)
+/*
+ * Makes a pipe that has room for the first PIPE_BUF bytes of a longer line, drains, and makes room.
+ * Another record follows.
+ */
+static void write_part_of_a_long_line(int ends[2])
 {
     static char request[LOG_REQUEST_LINE_MAX];
+    struct log_record record = {.status = 200};
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    char bytes[PIPE_BUF] = {0}, *text;
-    int ends[2], room;
-    size_t length;
+    char bytes[PIPE_BUF] = {0};
+    int room;
 
-    (void)state;
     memset(request, 'y', sizeof(request));
-    length = log_record_pack(
-        &(struct log_record){.status = 200, .request_line = {request, sizeof(request)}}, words);
-    add_words_to_salvage(words, length);
+    record.request_line = (struct span){request, sizeof(request)};
+    add_words_to_salvage(words, log_record_pack(&record, words));
     add_to_salvage(1, 0);
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     room = fcntl(ends[1], F_GETPIPE_SZ);
@@ -824,19 +851,48 @@ static void line_longer_than_a_write_is_continued(void **state)
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_BLOCKED);
     for (int filled = 0; filled + PIPE_BUF < room; filled += PIPE_BUF)
         assert_int_equal(read(ends[0], bytes, sizeof(bytes)), sizeof(bytes));
-    use(0, ends[1]); /* it was opened again */
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
-    text = calloc(1, TEXT_MAX);
-    assert_non_null(text);
-    length = 0;
-    for (ssize_t part; (part = read(ends[0], text + length, TEXT_MAX - length)) > 0;)
+}
+
+/* The pipe FD has the long line and the other record, and nothing else. */
+static void expect_long_line(int fd)
+{
+    char text[4 * PIPE_BUF] = "";
+    size_t length = 0;
+
+    for (ssize_t part; (part = read(fd, text + length, sizeof(text) - 1 - length)) > 0;)
         length += (size_t)part;
     assert_int_equal(length, metric(METRIC_log_bytes));
-    assert_int_equal(strspn(strchr(text, 'y'), "y"), sizeof(request));
+    assert_int_equal(strspn(strchr(text, 'y'), "y"), LOG_REQUEST_LINE_MAX);
     assert_non_null(strstr(strchr(text, '\n'), "\"GET /1 "));
-    free(text);
+}
+
+static void line_longer_than_a_write_is_continued(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    write_part_of_a_long_line(ends);
+    use(0, ends[1]); /* it was opened again */
+    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
+    expect_long_line(ends[0]);
     close(ends[0]);
     close(ends[1]);
+}
+
+static void other_pipe_gets_the_whole_line(void **state)
+{
+    int ends[2], other[2];
+
+    (void)state;
+    write_part_of_a_long_line(ends);
+    assert_int_equal(pipe2(other, O_CLOEXEC | O_NONBLOCK), 0);
+    use(0, other[1]);
+    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
+    expect_long_line(other[0]);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(other[i]);
+    }
 }
 
 /* A logger that exits counts the datagrams that it sent. */
@@ -900,6 +956,7 @@ int main(void)
         TEST(salvaged_line_in_json_has_no_host),
         TEST(next_logger_continues_the_salvage),
         TEST(many_salvaged_lines_are_written_once),
+        TEST(many_short_lines_are_written_once),
         TEST(full_log_keeps_whole_lines_and_continues),
         TEST(log_without_a_file_is_blocked_only_after_a_failure),
         TEST(other_file_gets_what_the_first_one_lacks),
@@ -913,6 +970,7 @@ int main(void)
         BARE(forged_batch_leaves_the_file_and_has_all_lines_written),
         TEST(pipe_gets_whole_lines_as_it_has_room),
         TEST(line_longer_than_a_write_is_continued),
+        TEST(other_pipe_gets_the_whole_line),
         TEST(unfinished_batch_is_continued_by_the_next_logger),
         HOST(replaced_and_freed_logs_are_closed),
     };
