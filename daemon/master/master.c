@@ -174,21 +174,15 @@ static int fail_start(const char *why)
     return -1;
 }
 
-static void on_killed_server(void *context, const struct segment *segment)
-{
-    struct auxiliary *auxiliary = context;
-
-    salvage_read(&auxiliary->salvage, segment, &auxiliary->logs);
-}
-
 /* Inherits the lock of the old master, or acquires a new one. */
 static int acquire_lock(struct master *master, char *why, size_t size)
 {
     struct inheritance *inheritance = &master->upgrade.inheritance;
-    const struct pid_file_owner owner = {on_killed_server, &master->auxiliary};
+    struct auxiliary *auxiliary = &master->auxiliary;
 
     if (!inheritance->pending)
-        return pid_file_acquire(&master->pid_file, master->config, &owner, why, size);
+        return pid_file_acquire(&master->pid_file, master->config, &auxiliary->salvage,
+                                &auxiliary->logs, why, size);
     if (pid_file_inherit(&master->pid_file, master->config, inheritance->lock_fd, why, size) != 0)
         return -1;
     inheritance->lock_fd = -1;

@@ -212,8 +212,8 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
  * socket names. Those of a dead server are removed.
  */
 
-static int remove_segment(const struct config *config, const struct pid_file_owner *owner,
-                          char *why, size_t size)
+static int remove_segment(const struct config *config, struct salvage *salvage,
+                          const struct log_files *logs, char *why, size_t size)
 {
     char name[INSTANCE_PATH_MAX], problem[256] = "its server has ended";
     struct segment_reader reader;
@@ -225,7 +225,7 @@ static int remove_segment(const struct config *config, const struct pid_file_own
         health = segment_health(&reader, clock_monotonic_ns());
         pid = reader.map.header.master_pid;
         if (health == SEGMENT_DEAD)
-            owner->died(owner->context, &reader.map);
+            salvage_read(salvage, &reader.map, logs);
         segment_detach(&reader);
     }
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {
@@ -295,14 +295,14 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
 }
 
 int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
-                     const struct pid_file_owner *owner, char *why, size_t size)
+                     struct salvage *salvage, const struct log_files *logs, char *why, size_t size)
 {
     if (write_pid_path(pid_file, config, why, size) != 0)
         return -1;
     if (run_dir_prepare(config->server_run_dir, why, size) != 0 ||
         wait_for_lock(pid_file, config, why, size) != 0)
         return -1;
-    if (remove_segment(config, owner, why, size) == 0 &&
+    if (remove_segment(config, salvage, logs, why, size) == 0 &&
         remove_socket(config->control_socket, why, size) == 0)
         return 0;
     pid_file_release(pid_file);

@@ -9,6 +9,7 @@
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
+#include "daemon/logger/salvage.h"
 
 /*
  * Creates the run directory PATH, in which the pid file and usually the control socket are, if it
@@ -23,20 +24,15 @@ struct pid_file {
     char path[INSTANCE_PATH_MAX];
 };
 
-struct pid_file_owner {
-    /* Called before SEGMENT, which a dead instance of the same name left, is removed. */
-    void (*died)(void *context, const struct segment *segment);
-    void *context;
-};
-
 /*
  * Creates the run directory, acquires the lock and removes the segment and the control socket of a
- * dead instance of the same name. Fails immediately if a master replies on the control socket;
- * waits up to five seconds for the processes of a dead master to exit. Returns 0 with signals
- * blocked (signals.h) until the caller handles them, or -1 with WHY.
+ * dead instance of the same name, whose unwritten lines of LOGS go to SALVAGE. Fails immediately if
+ * a master replies on the control socket; waits up to five seconds for the processes of a dead
+ * master to exit. Returns 0 with signals blocked (service.h) until the caller handles them, or -1
+ * with WHY.
  */
 int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
-                     const struct pid_file_owner *owner, char *why, size_t size);
+                     struct salvage *salvage, const struct log_files *logs, char *why, size_t size);
 
 /*
  * In a binary upgrade: takes over LOCK_FD from the old master if it is the pid file of CONFIG.

@@ -4,6 +4,7 @@
  */
 #include "daemon/master/pid_file.h"
 
+#include "common/log_record.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
 #include "daemon/base/events.h"
@@ -40,12 +41,12 @@ static struct {
     void (*before_lock)(void); /* once */
     int unlink_error;          /* of the segment; 0: none */
     int holder;                /* another descriptor with the lock; -1: none */
-    int died;                  /* segments reported */
     int descriptors;           /* before the test */
     char name[32];             /* of the instance; only this process has it */
     char path[96], other[96], socket_path[96], why[512];
     struct config config;
-    struct pid_file_owner owner;
+    struct salvage salvage;
+    struct log_files logs;
     struct pid_file pid_file;
     struct segment segment, events;
 } scene;
@@ -112,13 +113,6 @@ int wrapped_unlink(const char *name)
     return -1;
 }
 
-static void on_died(void *context, const struct segment *segment)
-{
-    assert_ptr_equal(context, &scene);
-    assert_string_equal(segment->header.name, scene.config.server_name);
-    scene.died++;
-}
-
 static int begin(void **state)
 {
     (void)state;
@@ -132,7 +126,9 @@ static int begin(void **state)
     scene.config.server_name = scene.name;
     scene.config.server_run_dir = own_directory;
     scene.config.control_socket = scene.socket_path;
-    scene.owner = (struct pid_file_owner){.died = on_died, .context = &scene};
+    scene.logs = LOG_FILES_NONE;
+    scene.logs.config = &scene.config;
+    scene.logs.fd[LOG_ACCESS] = open("/dev/null", O_WRONLY | O_CLOEXEC);
     scene.pid_file.lock_fd = -1;
     if (own_segment_create(&scene.events, (struct segment_plan){0}) != 0)
         return -1;
@@ -150,12 +146,14 @@ static int end(void **state)
     if (scene.holder >= 0)
         close(scene.holder);
     segment_destroy(&scene.segment);
+    salvage_free(&scene.salvage);
     if (scene.listener >= 0)
         close(scene.listener);
     if (scene.client >= 0)
         close(scene.client);
     assert_int_equal(open_descriptors(), scene.descriptors);
     events_attach(NULL, 0);
+    log_files_close(&scene.logs);
     segment_destroy(&scene.events);
     return own_directory_remove();
 }
@@ -209,7 +207,7 @@ static bool lock_is_free(const char *path)
 static int acquire(void)
 {
     scene.pid_file.lock_fd = INT_MAX; /* may be anything before */
-    return pid_file_acquire(&scene.pid_file, &scene.config, &scene.owner, scene.why,
+    return pid_file_acquire(&scene.pid_file, &scene.config, &scene.salvage, &scene.logs, scene.why,
                             sizeof(scene.why));
 }
 
@@ -408,9 +406,21 @@ static void path_that_is_too_long_is_refused(void **state)
 
 /* --- The segment of another instance --- */
 
+static void log_one_line(void)
+{
+    const struct log_record record = {.status = 200, .request_line = {"GET / HTTP/1.1", 14}};
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_ring ring;
+
+    assert_int_equal(segment_reserve(&scene.segment, 0, 1), 0);
+    ring = segment_ring(&scene.segment, 0);
+    log_ring_append(&ring, words, log_record_pack(&record, words));
+}
+
 static void make_segment(void)
 {
     assert_int_equal(own_segment_create(&scene.segment, (struct segment_plan){0}), 0);
+    log_one_line();
     segment_publish(&scene.segment);
     scene.config.server_name = scene.segment.header.name;
 }
@@ -454,16 +464,16 @@ static void segment_of_a_live_server_is_kept(void **state)
         assert_true(segment_exists());
         assert_false(exists(scene.pid_file.path));
     }
-    assert_int_equal(scene.died, 0);
+    assert_int_equal(scene.salvage.count, 0);
 }
 
-static void segment_of_a_dead_server_is_reported_and_removed(void **state)
+static void lines_of_a_dead_server_are_kept_and_its_segment_removed(void **state)
 {
     (void)state;
     make_segment();
     end_its_master();
     expect_acquired();
-    assert_int_equal(scene.died, 1);
+    assert_true(scene.salvage.count > 0);
     assert_false(segment_exists());
 }
 
@@ -474,7 +484,7 @@ static void segment_of_a_stopped_server_is_removed(void **state)
     end_its_master();
     segment_shared_header(&scene.segment)->stopped = 1;
     expect_acquired();
-    assert_int_equal(scene.died, 0);
+    assert_int_equal(scene.salvage.count, 0);
     assert_false(segment_exists());
 }
 
@@ -491,7 +501,7 @@ static void segment_that_cannot_be_read_is_removed(void **state)
     (void)state;
     make_invalid_segment();
     expect_acquired();
-    assert_int_equal(scene.died, 0);
+    assert_int_equal(scene.salvage.count, 0);
     assert_false(segment_exists());
 }
 
@@ -658,7 +668,7 @@ int main(void)
         TEST(run_directory_that_others_may_write_is_refused),
         TEST(path_that_is_too_long_is_refused),
         TEST(segment_of_a_live_server_is_kept),
-        TEST(segment_of_a_dead_server_is_reported_and_removed),
+        TEST(lines_of_a_dead_server_are_kept_and_its_segment_removed),
         TEST(segment_of_a_stopped_server_is_removed),
         TEST(segment_that_cannot_be_read_is_removed),
         TEST(segment_that_cannot_be_removed_is_an_error),
