@@ -80,7 +80,9 @@ static bool should_leave(const struct offload *offload, bool idle)
     return actual > offload->max || (idle && actual > offload->min);
 }
 
-/* If a job queued at QUEUED_NS waits too long, starts one more thread. The caller holds the lock. */
+/*
+ * If a job queued at QUEUED_NS waits too long, starts one more thread. The caller holds the lock.
+ */
 static void start_if_late(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 {
     if (now_ns > queued_ns + OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
@@ -89,8 +91,8 @@ static void start_if_late(struct offload *offload, uint64_t queued_ns, uint64_t 
 }
 
 /*
- * Checks the oldest job, because blocked threads take no job and so cannot call start_if_late(). The caller
- * holds the lock.
+ * Checks the oldest job, because blocked threads take no job and so cannot call start_if_late().
+ * The caller holds the lock.
  */
 static void check_oldest_job(struct offload *offload, uint64_t now_ns)
 {

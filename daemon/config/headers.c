@@ -254,7 +254,9 @@ void config_header_add(struct config_draft *draft, const struct config_entry *en
     }
 }
 
-/* Reports if the rules for HOST and those for all, which it has too, have too many bytes together. */
+/*
+ * Reports if the rules for HOST and those for all, which it has too, have too many bytes together.
+ */
 static void check_header_bytes(const struct config *config, const char *host,
                                struct config_report *report)
 {

@@ -73,8 +73,8 @@ bool log_sink_wait(int fd, uint64_t until_ns);
  * workers: any content is safe, and a worker that logs faster than this process writes does not
  * hold up the others.
  *
- * A batch is for one target (log_files.h). If the file of a host takes no lines, they are counted as
- * lost, so that it does not hold up the other hosts. The logger.
+ * A batch is for one target (log_files.h). If the file of a host takes no lines, they are counted
+ * as lost, so that it does not hold up the other hosts. The logger.
  */
 
 enum { LOG_BATCH_BYTES = 512 * 1024 };
