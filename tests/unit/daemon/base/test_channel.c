@@ -33,18 +33,14 @@ struct ends {
 
 static int interruptions; /* of the next calls of recv() */
 
-/*
- * NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's names are
- * reserved
- */
-ssize_t recv(int fd, void *to, size_t size, int flags)
+ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
     if (interruptions > 0) {
         interruptions--;
         errno = EINTR;
         return -1;
     }
-    return recvfrom(fd, to, size, flags, NULL, NULL);
+    return recvfrom(fd, buf, n, flags, NULL, NULL);
 }
 
 static char byte_of(int number, size_t at)
