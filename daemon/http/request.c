@@ -57,7 +57,10 @@ bool request_next_value(const struct request *request, enum request_field field,
         return false;
     if (*at == NULL) {
         *value = first;
-        *at = (request->repeated & field) != 0 ? end_of_field_line(first.start, end) : end;
+        if (request->fields.start == NULL) /* rejected before the end of its fields */
+            *at = first.start + first.length;
+        else
+            *at = (request->repeated & field) != 0 ? end_of_field_line(first.start, end) : end;
         return true;
     }
     while (*at < end) {

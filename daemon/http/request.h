@@ -127,7 +127,7 @@ enum http_method http_method_find(struct span name);
 
 /*
  * Iterates over the field lines of FIELD. *AT is NULL before the first call and private to this
- * function. Returns false after the last line.
+ * function. Returns false after the last line. Of a rejected request only the first line is known.
  */
 bool request_next_value(const struct request *request, enum request_field field, const char **at,
                         struct span *value);

@@ -306,6 +306,9 @@ static void only_requests_over_a_limit_are_rejected(void **state)
         /* Number of fields: limits.header_count = 3. */
         {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: ", "\r\n\r\n", 1, 200},
         {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: ", "\r\n\r\n", 1, 431},
+        {"GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\nB: 2\r\nC: ", "\r\n\r\n", 1, 431},
+        {"GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\nAccept-Encoding: gzip\r\nC: ",
+         "\r\n\r\n", 1, 431},
     };
     struct server *server = *state;
 

@@ -191,6 +191,22 @@ static void field_that_is_absent_has_no_value(void **state)
     assert_true(request_next_value(&request, REQUEST_RANGE, &at, &value));
 }
 
+static void rejected_request_has_the_first_value(void **state)
+{
+    (void)state;
+    for (unsigned repeated = 0; repeated <= REQUEST_ACCEPT; repeated += REQUEST_ACCEPT) {
+        struct request request = {.present = REQUEST_ACCEPT,
+                                  .repeated = (uint8_t)repeated,
+                                  .accept = span_of("text/css")};
+        const char *at = NULL;
+        struct span value;
+
+        assert_true(request_next_value(&request, REQUEST_ACCEPT, &at, &value));
+        expect_span(value, "text/css");
+        assert_false(request_next_value(&request, REQUEST_ACCEPT, &at, &value));
+    }
+}
+
 static void value_may_contain_a_field_line(void **state)
 {
     struct request request = request_of("Accept: accept: 1\r\nX: accept: 2\r\nAccepts: 3\r\n"
@@ -572,6 +588,7 @@ int main(void)
         cmocka_unit_test(values_are_those_of_the_field),
         cmocka_unit_test(field_that_is_not_repeated_has_one_value),
         cmocka_unit_test(field_that_is_absent_has_no_value),
+        cmocka_unit_test(rejected_request_has_the_first_value),
         cmocka_unit_test(value_may_contain_a_field_line),
         cmocka_unit_test(methods_have_their_names),
         cmocka_unit_test(other_methods_are_registered_or_unknown),
