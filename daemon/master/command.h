@@ -1,8 +1,7 @@
 /*
  * Shared by the commands of the control socket. common/commands.def lists the commands;
  * command_NAME() of each is in the file of its subject: commands.c (the server as a whole),
- * command_workers.c, command_config.c, command_clients.c, command_certificates.c. The master's
- * loop.
+ * command_workers.c, command_config.c, address_limits.c, certificates.c. The master's loop.
  */
 #ifndef DAEMON_MASTER_COMMAND_H
 #define DAEMON_MASTER_COMMAND_H

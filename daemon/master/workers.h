@@ -29,7 +29,7 @@ struct worker_process {
     uint32_t generation;                    /* that of its configuration; 0: to be replaced */
     pid_t pid;                              /* 0: no process */
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
-    struct channel *unread;   /* the worker's end of `connections`: worker_process_take_unread() */
+    struct channel *unread;   /* the worker's end of `connections`, read after its death */
     uint64_t started_ns;      /* monotonic clock */
     uint64_t leaving_ns;      /* monotonic clock; 0: not asked to leave */
     bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */

@@ -31,7 +31,7 @@ enum login_verdict {
 /* The login of one request. The caller sets client_key and resume; all others are zero. */
 struct login {
     uint64_t client_key; /* client_address.h */
-    /* The password has been verified: login_judge() gives the verdict. */
+    /* The password has been verified: verifier_judge() gives the verdict. */
     void (*resume)(struct login *login);
     struct verification *verification; /* NULL: none waits */
     bool verified, good;

@@ -50,7 +50,7 @@ enum { ADVICE_GUARD_INSTALL = 102, ADVICE_GUARD_REMOVE = 103 };
 
 /*
  * What every process of the daemon needs for memory, threads, event loop and time. Names that this
- * architecture lacks are skipped. openat2() is missing here and in the profiles: see add_rules().
+ * architecture lacks are skipped. openat2() is missing here and in the profiles: see add_filter_rules().
  */
 static const char *const common_calls[] = {
     /* descriptors */

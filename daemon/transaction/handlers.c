@@ -260,7 +260,7 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     return failed;
 }
 
-/* FAILED is a result of lookup.h other than LOOKUP_MUST_WAIT. */
+/* FAILED is a result of a lookup other than LOOKUP_MUST_WAIT. */
 static enum transaction_result respond_failed(struct transaction *transaction, int failed)
 {
     if (failed == ENOMEM)

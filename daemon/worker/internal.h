@@ -138,7 +138,7 @@ void worker_pass_shed_request(struct mailbox_item *item, void *receiver);
  */
 void worker_set_memory(struct worker *worker, const struct message_memory *message);
 
-/* Frees memory if it is short and the next time is due; on_relief() is the timer's callback. */
+/* Frees memory if it is short and the next time is due; on_relief_due() is the timer's callback. */
 void worker_relieve(struct worker *worker);
 
 /* Makes the threads drop what the shared cache has evicted. */

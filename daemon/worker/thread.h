@@ -49,7 +49,7 @@ void thread_set_mode(struct serving_thread *thread, enum thread_mode mode);
 /* FD, which it takes over, is its link to the keys process from now on. */
 void thread_set_keys_link(struct serving_thread *thread, int fd);
 
-/* Drops what the caches of the thread of LOOP hold. That thread. */
+/* Drops stale entries of the cache of the thread of LOOP, and its negative cache. That thread. */
 void thread_sweep(struct event_loop *loop);
 
 /* Makes it drop what the shared cache has evicted. */

@@ -50,7 +50,7 @@ int request_file_read(struct request_plan *request_plan, const char *file, bool 
 int expansion_make(struct request_plan *request_plan, const char *file, char *why, size_t size);
 
 /*
- * Reads scenarios from a file: a list of requests as in request_file.h, in named groups, with lines
+ * Reads scenarios from a file: a list of requests in named groups, with lines
  * below a request that add to it. # begins a comment; blanks at the begin of a line mean nothing.
  *
  *     scenario NAME [WEIGHT]          begins a scenario

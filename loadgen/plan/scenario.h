@@ -1,6 +1,6 @@
 /*
  * Scenarios: named, weighted sequences of requests that one virtual user sends, with values that it
- * takes from the responses. Filled by the main thread before the run (scenario_file.h); during the
+ * takes from the responses. Filled by the main thread before the run (scenario.c); during the
  * run all threads read them.
  */
 #ifndef LOADGEN_SCENARIO_H

@@ -69,7 +69,7 @@ struct result {
     double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
     struct error_texts error_texts;
     struct negotiations negotiations;
-    uint32_t merged; /* number of reports that this was merged from (merge.h); 0: one run */
+    uint32_t merged; /* number of reports that this was merged from; 0: one run */
     uint64_t overlap_from_ns,
         overlap_ns; /* merged: begin and length of the time in which all measured */
     struct scenario_tally *scenarios; /* NULL: none; owned */
