@@ -88,6 +88,10 @@ void salvage_read(struct salvage *salvage, const struct segment *segment,
     enum left_batch left = LEFT_BATCH_ELSEWHERE;
     struct log_targets targets = {.entries = 0};
 
+    /* Servers of other programs have no logger, so nobody has written their lines. */
+    if (segment_count(segment, SEGMENT_LOGGER) == 0 ||
+        segment_count(segment, SEGMENT_LOG_CURSORS) == 0)
+        return;
     /* If a pipe or socket has the batch, its lines are written twice: that is not known. */
     for (uint32_t log = 0; log < log_files_count(files) && left == LEFT_BATCH_ELSEWHERE; log++)
         left = salvage_judge_batch(segment_logger(segment), log_files_fd(files, log));

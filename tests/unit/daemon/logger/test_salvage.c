@@ -176,6 +176,23 @@ static void log_that_is_off_needs_no_lines(void **state)
     assert_int_equal(salvage.count, 0);
 }
 
+/* The segment is of a server of another program, which has log rings. */
+static void segment_without_logger_has_no_salvage(void **state)
+{
+    static const enum segment_kind kinds[] = {SEGMENT_LOGGER, SEGMENT_LOG_CURSORS};
+
+    (void)state;
+    append(0, 0, 200);
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
+        const struct segment_section section = segment.section[kinds[i]];
+
+        segment.section[kinds[i]] = (struct segment_section){.kind = kinds[i]};
+        salvage_read(&salvage, &segment, &files);
+        segment.section[kinds[i]] = section;
+        assert_int_equal(salvage.count, 0);
+    }
+}
+
 /* A batch */
 
 /* The logger died while it wrote BATCH_BYTES to FD, which had SIZE_BEFORE and has SIZE now. */
@@ -349,6 +366,7 @@ int main(void)
         TEST(full_ring_is_read_to_its_end),
         TEST(lines_that_have_no_memory_are_reported),
         TEST(log_that_is_off_needs_no_lines),
+        TEST(segment_without_logger_has_no_salvage),
         TEST(complete_batch_is_not_written_again),
         TEST(complete_batch_of_a_host_is_not_written_again),
         TEST(partial_batch_is_cut_off_and_written_again),
