@@ -26,6 +26,14 @@ static bool section_fits(const struct segment_section *section, uint64_t size)
            (section->count - 1) * section->stride + section->entry_size <= size - section->offset;
 }
 
+/* Readers visit the entries of KIND, if it is there, by the numbers of the SLOTS of its writers. */
+static bool has_entry_per_slot(const struct segment *map, enum segment_kind kind, uint32_t slots)
+{
+    uint32_t count = segment_count(map, kind);
+
+    return count == 0 || count == slots;
+}
+
 static const char *check_sizes(const struct segment *map)
 {
     const struct segment_header *header = &map->header;
@@ -93,6 +101,11 @@ static const char *check_sizes(const struct segment *map)
             section->stride % rules[kind].alignment != 0)
             return "a section is not aligned";
     }
+    if (!has_entry_per_slot(map, SEGMENT_RINGS, threads) ||
+        !has_entry_per_slot(map, SEGMENT_HOST_COUNTS, threads) ||
+        !has_entry_per_slot(map, SEGMENT_CACHE, workers) ||
+        !has_entry_per_slot(map, SEGMENT_CLIENTS, workers))
+        return "a table has more entries than there are slots";
     if (threads % workers != 0)
         return "worker slots differ in their number of thread slots";
     return NULL;

@@ -401,6 +401,30 @@ static void damaged_sections_are_rejected(void **state)
     }
 }
 
+/* A reader asks for each entry whether its slot is reserved. */
+static void table_with_more_entries_than_slots_is_rejected(void **state)
+{
+    static const enum segment_kind kinds[] = {SEGMENT_RINGS, SEGMENT_HOST_COUNTS, SEGMENT_CACHE,
+                                              SEGMENT_CLIENTS};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
+        struct segment_section *section;
+
+        make_segment(state);
+        section = segment_shared_header(&segment)->section;
+        while (section->kind != kinds[i])
+            section++;
+        section->offset = segment.section[SEGMENT_WORKERS].offset;
+        section->stride = section->entry_size = (section->entry_size + 63) / 64 * 64;
+        section->count++;
+        segment_publish(&segment);
+        if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_INVALID ||
+            strstr(why, "more entries than there are slots") == NULL)
+            fail_msg("section %d: %s", (int)kinds[i], why);
+        remove_segment(state);
+    }
+}
+
 static void truncated_segment_is_rejected(void **state)
 {
     static const size_t sizes[] = {
@@ -1110,6 +1134,7 @@ int main(void)
         cmocka_unit_test(damaged_header_is_rejected),
         CREATED_TEST(newer_minor_is_accepted),
         cmocka_unit_test(damaged_sections_are_rejected),
+        cmocka_unit_test(table_with_more_entries_than_slots_is_rejected),
         cmocka_unit_test(truncated_segment_is_rejected),
         PUBLISHED_TEST(health_follows_master),
         PUBLISHED_TEST(reserve_is_idempotent),
