@@ -60,6 +60,7 @@ struct access_log {
     bool full;           /* there is a record for which it has no room, or of another target */
     uint32_t first_ring; /* of the next batch */
     uint64_t salvaged;   /* words of the salvage that are written or in the batch */
+    bool salvage_logged; /* that it has lines */
     struct batch_line line[BATCH_LINES];
     char text[LOG_BATCH_BYTES + LOG_LINE_MAX];
 };
@@ -398,10 +399,11 @@ static void drain_salvage(struct access_log *log)
 {
     bool added = true;
 
-    if (log->salvaged == 0)
+    if (log->salvaged == 0 && !log->salvage_logged)
         event_log(LEVEL_WARN,
                   "the previous server was killed: writing its last %" PRIu64 " access log lines",
                   lines_in_salvage(log->salvage, 0));
+    log->salvage_logged = true;
     move_cursors(log, true);
     while (added && log->salvaged < log->salvage->count) {
         const uint64_t *record = log->salvage->words + log->salvaged;

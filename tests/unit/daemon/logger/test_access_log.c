@@ -442,6 +442,24 @@ static void many_salvaged_lines_are_written_once(void **state)
     assert_int_equal(event_count(), 1);
 }
 
+/* The first batch is collected again until the log takes a line. */
+static void salvage_is_logged_once_while_the_log_is_full(void **state)
+{
+    enum { FULL = 64 * 1024 }; /* room for the events, which are in a file, too */
+
+    (void)state;
+    assert_int_equal(ftruncate(file[0], FULL), 0);
+    add_to_salvage(1, 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(drain_with_limit(FULL), ACCESS_LOG_BLOCKED);
+    assert_int_equal(event_count(), 2);
+    assert_int_equal(size_of(file[0]), FULL);
+    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
+    assert_int_equal(metric(METRIC_log_lines), 1);
+    assert_int_equal(event_count(), 3);
+    assert_string_equal(last_event(), "the access log is writable again");
+}
+
 /* More of them fit the text of a batch than it has lines. */
 static void many_short_lines_are_written_once(void **state)
 {
@@ -956,6 +974,7 @@ int main(void)
         TEST(salvaged_line_in_json_has_no_host),
         TEST(next_logger_continues_the_salvage),
         TEST(many_salvaged_lines_are_written_once),
+        TEST(salvage_is_logged_once_while_the_log_is_full),
         TEST(many_short_lines_are_written_once),
         TEST(full_log_keeps_whole_lines_and_continues),
         TEST(log_without_a_file_is_blocked_only_after_a_failure),
