@@ -143,7 +143,7 @@ static int error_of_open(int error, enum files_effort effort)
     return error;
 }
 
-/* A file that is renamed or replaced between the calls has another path: tries again. */
+/* If the file or the root is renamed between the calls, the paths do not match: tries again. */
 static int find_without_openat2(const struct files_root *root, const char *path,
                                 enum files_effort effort, int *fd)
 {
@@ -151,7 +151,7 @@ static int find_without_openat2(const struct files_root *root, const char *path,
     int flags = FIND_FLAGS | (root->links == FILES_LINKS_DENY ? O_NOFOLLOW : 0);
     int error = ELOOP;
 
-    for (int i = 0; i < TRIES && error == ELOOP; i++) {
+    for (int i = 0; i < TRIES && (error == ELOOP || error == EXDEV); i++) {
         *fd = openat(root->fd, path, flags);
         if (*fd < 0)
             return error_of_open(errno, effort);

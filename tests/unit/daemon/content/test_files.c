@@ -155,8 +155,14 @@ static int
 ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t size);
 ssize_t __real_readlinkat(int directory, const char *name, char *buffer, size_t size);
 
+static bool root_is_moved; /* before the next call for it, which is after that for the file */
+
 ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t size)
 {
+    if (root_is_moved && atoi(name) == root_fd) {
+        root_is_moved = false;
+        renameat(base_fd, "root", base_fd, "root-of-before");
+    }
     if (replacements > 0 && atoi(name) != root_fd) {
         replacements--;
         make_file(root_fd, "new", "new", 0644);
@@ -515,6 +521,20 @@ static void links_are_followed_during_renames(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static void file_is_found_while_its_root_is_renamed(void **state)
+{
+    struct file file;
+
+    (void)state;
+    openat2_error = ENOSYS;
+    root_is_moved = true;
+    assert_int_equal(files_find(&root, "/file", FILES_MAY_BLOCK, &file), 0);
+    assert_false(root_is_moved);
+    close(file.fd);
+    openat2_error = 0;
+    assert_int_equal(renameat(base_fd, "root-of-before", base_fd, "root"), 0);
+}
+
 /* Without openat2(), the path that the kernel gives is compared; it then ends with " (deleted)". */
 static void file_that_is_replaced_meanwhile_is_found(void **state)
 {
@@ -734,6 +754,7 @@ int main(void)
         cmocka_unit_test(links_are_followed_by_policy),
         cmocka_unit_test(links_are_followed_during_renames),
         cmocka_unit_test(file_that_is_replaced_meanwhile_is_found),
+        cmocka_unit_test(file_is_found_while_its_root_is_renamed),
         cmocka_unit_test(names_with_dot_are_hidden),
         cmocka_unit_test(magic_links_are_not_followed),
         cmocka_unit_test(device_is_eacces),
