@@ -1,8 +1,8 @@
 /*
  * webserverd-acme, which the master starts: obtains the certificates of [acme] hosts, one after the
  * other, and renews them. It has the sandbox of its own role: it can connect and write below its
- * state directory, but reads no site and talks to no worker. Its options are those that execute()
- * of daemon/acme/process.c passes.
+ * state directory, but reads no site and talks to no worker. Its options are those that
+ * execute_program() of daemon/acme/process.c passes.
  */
 #include "common/clock.h"
 #include "common/macros.h"
