@@ -288,15 +288,16 @@ void worker_retry_arrival(struct worker *worker)
 
 /*
  * Connections stay in the channel until there is memory for the next one, or until the control
- * group has some. For memory, the cache shrinks, then idle connections are closed.
+ * group has some. For memory, the cache shrinks, then idle connections are closed. The spare one
+ * stays while there is memory for others, so that a message to stop needs none.
  */
 bool worker_ready_for_connection(void *owner)
 {
     struct worker *worker = owner;
 
-    if (worker->next == NULL)
-        worker->next = malloc(sizeof(*worker->next) + PASSED_BYTES_MAX);
-    if (worker->next != NULL)
+    if (worker->spare == NULL)
+        worker->spare = malloc(sizeof(*worker->spare) + PASSED_BYTES_MAX);
+    if (worker->spare != NULL)
         return memory_admits_connection(worker);
     if (worker->context.cache == NULL || cache_shed(worker->context.cache) == 0)
         worker_shed(worker, SHORTAGE_MEMORY, 1);
@@ -312,10 +313,12 @@ void worker_no_descriptor_for_connection(void *owner)
 void worker_receive_connection(struct worker *worker, const struct message_connection *message,
                                int fd)
 {
-    struct arrival *shrunk = realloc(worker->next, sizeof(*shrunk) + message->length);
-    struct arrival *arrival = shrunk != NULL ? shrunk : worker->next;
+    struct arrival *arrival = malloc(sizeof(*arrival) + message->length);
 
-    worker->next = NULL;
+    if (arrival == NULL) {
+        arrival = worker->spare;
+        worker->spare = NULL;
+    }
     arrival->fd = fd;
     arrival->requests = message->requests;
     arrival->length = message->length;

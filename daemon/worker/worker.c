@@ -697,7 +697,7 @@ static void tear_down_worker(struct worker *worker)
         if (worker->keys_links[i] >= 0)
             close(worker->keys_links[i]);
     free(worker->keys_links);
-    free(worker->next);
+    free(worker->spare);
     free(worker);
 }
 

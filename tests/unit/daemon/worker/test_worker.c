@@ -183,7 +183,7 @@ static void connections_wait_while_no_thread_admits_one(void **state)
     set_level(MEMORY_SHORT, 0);
     assert_true(worker_ready_for_connection(&worker));
     worker.count = THREADS;
-    free(worker.next);
+    free(worker.spare);
 }
 
 static void cache_takes_what_the_master_allows(void **state)
