@@ -65,11 +65,12 @@ static bool read_node(struct span node, uint8_t address[NETWORK_ADDRESS_BYTES])
 /* Removes the first parameter, which ends at a ';' outside quotes. False: there is none. */
 static bool next_parameter(struct span *element, struct span *parameter)
 {
-    const char *at = element->start, *end = at + element->length;
+    const char *at = element->start, *end;
     bool quoted = false;
 
     if (at == NULL)
         return false;
+    end = at + element->length;
     for (; at < end && (quoted || *at != ';'); at++)
         quoted ^= *at == '"';
     *parameter = http_trim(span_between(element->start, at));
@@ -110,11 +111,12 @@ static bool read_element(struct span element, uint8_t address[NETWORK_ADDRESS_BY
  */
 static bool take_last(struct span *list, bool quotes, struct span *element)
 {
-    const char *end = list->start + list->length, *at = end;
+    const char *end, *at;
     bool quoted = false;
 
     if (list->start == NULL)
         return false;
+    at = end = list->start + list->length;
     while (at > list->start && (quoted || at[-1] != ',')) {
         at--;
         quoted ^= quotes && *at == '"';

@@ -50,17 +50,21 @@ static const char *end_of_field_line(const char *at, const char *end)
 bool request_next_value(const struct request *request, enum request_field field, const char **at,
                         struct span *value)
 {
-    const char *end = request->fields.start + request->fields.length;
     struct span name, first = first_value(request, field, &name);
+    bool others = (request->repeated & field) != 0;
+    const char *end;
 
     if ((request->present & field) == 0)
         return false;
+    if (request->fields.start != NULL) {
+        end = request->fields.start + request->fields.length;
+    } else { /* rejected before the end of its fields */
+        end = first.start + first.length;
+        others = false;
+    }
     if (*at == NULL) {
         *value = first;
-        if (request->fields.start == NULL) /* rejected before the end of its fields */
-            *at = first.start + first.length;
-        else
-            *at = (request->repeated & field) != 0 ? end_of_field_line(first.start, end) : end;
+        *at = others ? end_of_field_line(first.start, end) : end;
         return true;
     }
     while (*at < end) {
