@@ -161,6 +161,8 @@ static void end_master(struct master *master)
     host_table_free(&master->hosts);
     tls_context_free(master->certificates.tls);
     tls_tickets_free(master->certificates.tickets);
+    if (master->certificates.process.program_fd >= 0)
+        close(master->certificates.process.program_fd);
     pid_file_release(&master->pid_file);
     config_free(master->config);
     free(master->config);
@@ -322,6 +324,7 @@ int master_run(struct config *config, const struct options *options)
         .pid_file = {.lock_fd = -1},
         .auxiliary = {.logs = LOG_FILES_NONE, .doorbell = -1, .alive = {-1, -1}},
         .reload = {.new_logs = LOG_FILES_NONE},
+        .certificates = {.process = {.program_fd = -1}},
         .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1},
     };
     events_set_role(ROLE_MASTER);
