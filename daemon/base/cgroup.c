@@ -33,7 +33,7 @@ static const struct version version_2 = {
 struct cgroup {
     const struct version *version;
     char path[PATH_MAX]; /* the directory of the process's group */
-    size_t root_length;  /* so much of it is that of all groups */
+    size_t root_length;  /* length of the part that is the root group's path */
 };
 
 /* ---- Which group ---- */

@@ -16,7 +16,7 @@
 enum {
     TABLE_UPDATE = 0x20,            /* a dynamic table size update to 0 (RFC 7541 section 6.3) */
     COPY_MAX_BYTES = 8 * 1024,      /* larger bodies are referenced, not copied */
-    BODY_RESTART_BYTES = 64 * 1024, /* so much of a request body restarts body_timeout */
+    BODY_RESTART_BYTES = 64 * 1024, /* each 64 KiB of a request body restart body_timeout */
 };
 static_assert(DECODED_BYTES_MAX(128 * 1024) <= LOOP_HEAD_BYTES, "limits.header_bytes has to fit");
 

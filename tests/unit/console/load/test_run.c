@@ -187,17 +187,17 @@ static void invalid_run_is_rejected(void **state)
 
 /* Stored runs */
 
-static char folder[] = "/tmp/webserverd-run-store-XXXXXX";
+static char directory[] = "/tmp/webserverd-run-store-XXXXXX";
 static struct load_store store;
 static char why[256];
 
 static int begin_store(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/webserverd-run-store-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    strcpy(directory, "/tmp/webserverd-run-store-XXXXXX");
+    if (mkdtemp(directory) == NULL)
         return -1;
-    setenv("XDG_STATE_HOME", folder, 1);
+    setenv("XDG_STATE_HOME", directory, 1);
     return 0;
 }
 
@@ -209,13 +209,13 @@ static int end_store(void **state)
     while (store.count > 0)
         assert_int_equal(load_store_remove(&store, 0, why, sizeof(why)), 0);
     load_store_release(&store);
-    snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", folder);
+    snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", directory);
     unlink(path);
-    snprintf(path, sizeof(path), "%s/webserverd/runs", folder);
+    snprintf(path, sizeof(path), "%s/webserverd/runs", directory);
     rmdir(path);
-    snprintf(path, sizeof(path), "%s/webserverd", folder);
+    snprintf(path, sizeof(path), "%s/webserverd", directory);
     rmdir(path);
-    return rmdir(folder);
+    return rmdir(directory);
 }
 
 static void keep(uint64_t second)
@@ -270,7 +270,7 @@ static void other_files_are_skipped(void **state)
 
     (void)state;
     keep(1000);
-    snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", folder);
+    snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", directory);
     file = fopen(path, "w");
     assert_non_null(file);
     fputs("{\"webserverd_run\": \"no", file);
@@ -286,7 +286,7 @@ static void unusable_directory_is_reported(void **state)
     load_run_begin(&run, &run.settings, "", 1);
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), -1);
     assert_non_null(strstr(why, "cannot store the run: "));
-    setenv("XDG_STATE_HOME", folder, 1);
+    setenv("XDG_STATE_HOME", directory, 1);
 }
 
 static void two_runs_are_compared(void **state)
