@@ -18,7 +18,8 @@
  *   Content-Length above 0 without a body                 mal  9113 8.1.1
  *   pseudo-header fields in trailers                      mal  9113 8.1
  *   a method and :path above the limit of the line        414  9112 3
- *   fields above their limit or number                    431  6585 5
+ *   fields above their limit or number; Cookie counts     431  6585 5, 9113 8.2.3
+ *     once, in however many lines it comes
  *   anything else                                              as in HTTP/1, by the same handlers
  *
  * "mal" stands for malformed.
@@ -40,7 +41,7 @@ struct decoder {
     struct span pseudo[PSEUDO_COUNT]; /* start NULL: absent */
     const char *fields;               /* the first field line; NULL: none yet */
     size_t bytes, count;
-    bool malformed, trailers;
+    bool malformed, trailers, has_cookie;
 };
 
 static struct span span_of(const uint8_t *start, size_t length)
@@ -157,6 +158,22 @@ static void take_field(struct decoder *decoder, struct span name, struct span va
         reject(decoder, status);
 }
 
+/*
+ * True if the field NAME counts against the limit of fields: not a pseudo-header field, nor a
+ * further piece of Cookie, which clients split so that HPACK compresses it better (section 8.2.3).
+ */
+static bool counts_as_field(struct decoder *decoder, struct span name)
+{
+    bool follows = decoder->has_cookie;
+
+    if (name.length > 0 && name.start[0] == ':')
+        return false;
+    if (!span_is(name, SPAN("cookie")))
+        return true;
+    decoder->has_cookie = true;
+    return !follows;
+}
+
 /* What exceeds the limits is decoded, because later blocks depend on it, and dropped. */
 static void decode_field(struct decoder *decoder, const nghttp2_nv *field)
 {
@@ -169,8 +186,7 @@ static void decode_field(struct decoder *decoder, const nghttp2_nv *field)
     }
     decoder->bytes += name.length + value.length + FIELD_OVERHEAD;
     if (decoder->bytes > decoder->limits->header_bytes ||
-        (name.length > 0 && name.start[0] != ':' &&
-         ++decoder->count > decoder->limits->field_count)) {
+        (counts_as_field(decoder, name) && ++decoder->count > decoder->limits->field_count)) {
         reject(decoder, 431);
         return;
     }

@@ -203,6 +203,44 @@ static void limits_reject_and_keep_the_table(void **state)
     assert_non_null(memmem(codec->space, SPACE, "last: kept\r\n", 12));
 }
 
+/* RFC 9113 section 8.2.3: pieces of one field. Their bytes count, each with the overhead of a line. */
+static void pieces_of_cookie_count_as_one_field(void **state)
+{
+    static const struct {
+        unsigned pieces, others;
+        int status;
+    } cases[] = {
+        {1, 99, 0}, {150, 99, 0}, {1, 100, 431}, {150, 100, 431}, {0, 100, 0}, {0, 101, 431},
+    };
+    struct codec *codec = *state;
+    static char fields[16 * 1024], large[12 * 1024];
+    struct decoded_request decoded;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        size_t length = (size_t)snprintf(fields, sizeof(fields), GET);
+
+        for (unsigned n = 0; n < cases[i].pieces; n++)
+            length +=
+                (size_t)snprintf(fields + length, sizeof(fields) - length, "cookie=a%u=b\n", n);
+        for (unsigned n = 0; n < cases[i].others; n++)
+            length += (size_t)snprintf(fields + length, sizeof(fields) - length, "n%u=v\n", n);
+        assert_int_equal(request_decode(codec->inflater, encode(codec, fields), true, &usual,
+                                        codec->space, &decoded),
+                         DECODED_REQUEST);
+        if (decoded.status != cases[i].status)
+            fail_msg("case %zu: status %d", i, decoded.status);
+    }
+    memset(large, 'c', sizeof(large) - 1);
+    snprintf(fields, sizeof(fields), GET "cookie=%s\ncookie=%.2048s", large, large);
+    for (unsigned n = 0; n < 2; n++) {
+        const struct decoder_limits limits = {8192, (n == 0 ? 16 : 14) * 1024, 100};
+
+        request_decode(codec->inflater, encode(codec, fields), true, &limits, codec->space,
+                       &decoded);
+        assert_int_equal(decoded.status, n == 0 ? 0 : 431);
+    }
+}
+
 static void trailers_have_no_pseudo_fields(void **state)
 {
     struct codec *codec = *state;
@@ -276,6 +314,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_are_well_formed_or_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(request_has_line_target_and_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_reject_and_keep_the_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pieces_of_cookie_count_as_one_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(trailers_have_no_pseudo_fields, set_up, tear_down),
         cmocka_unit_test(invalid_hpack_fails),
         cmocka_unit_test_setup_teardown(encoder_and_nghttp2_agree, set_up, tear_down),
