@@ -9,7 +9,7 @@ FROM debian:12-slim AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         build-essential cmake ninja-build pkg-config \
-        libcrypt-dev libevent-dev libinih-dev libjansson-dev libseccomp-dev zlib1g-dev libssl-dev libnghttp2-dev \
+        libcrypt-dev libevent-dev libjansson-dev libseccomp-dev zlib1g-dev libssl-dev libnghttp2-dev \
         libncurses-dev libcurl4-openssl-dev systemtap-sdt-dev mandoc
 WORKDIR /source
 COPY . .
@@ -22,7 +22,7 @@ RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=O
 FROM debian:12-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        libcrypt1 libevent-core-2.1-7 libinih1 libjansson4 libseccomp2 zlib1g libssl3 libnghttp2-14 \
+        libcrypt1 libevent-core-2.1-7 libjansson4 libseccomp2 zlib1g libssl3 libnghttp2-14 \
         libncursesw6 libtinfo6 ncurses-base libcurl4 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /run/webserverd --no-create-home webserverd \

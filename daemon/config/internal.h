@@ -72,41 +72,29 @@ int config_fault_memory(const struct config_faults *faults);
 /* --- reader.c --- */
 
 /*
- * Parses the text of a configuration into entries (section, key, value), with inih. inih gives its
- * handler no line number, splits lines of more than 199 bytes, ignores sections without keys and
- * continues after a malformed line. So this reader feeds it line by line, keeps the line for
- * messages, checks section lines, and reports what inih would misread. Pure; any thread.
+ * Parses the text of a configuration into entries (section, key, value). Pure; any thread.
  *
- * The format: lines "key = value" below "[section]". An indented line continues the value above it,
- * joined by a blank. A line that begins with '#' or ';' is a comment, and so is the rest of a line
- * after a blank and ';'.
+ * The format: lines "key = value" below "[section]". Blanks at the start and end of a line, and
+ * around key, value and section, mean nothing. A line that begins with '#' or ';' is a comment, and
+ * so is the rest of a line after a blank and ';', except in values that may have a ';'.
  */
 
 enum {
-    CONFIG_LINE_MAX = 199,         /* bytes; inih splits longer lines */
+    CONFIG_LINE_MAX = 16 * 1024,   /* bytes */
     CONFIG_TEXT_MAX = 1024 * 1024, /* bytes */
 };
 
-/* The part of a value that is on one line. */
-struct config_piece {
-    size_t value_offset; /* where it begins in the value */
-    size_t line;         /* from 1; 0: no number */
-    struct span text;    /* the whole line */
-    size_t text_offset;  /* where it begins in the line */
-};
-
-/* A key with its value. Borrowed: the lines live as long as the text, the rest during the call. */
+/* A key with its value. Borrowed: the line lives as long as the text, the rest during the call. */
 struct config_entry {
     const char *section;  /* a valid one */
     struct span argument; /* of the section, "/prefix" in [headers /prefix]; length 0: none */
     struct span key;      /* empty: the line [host …] itself */
     struct config_place key_place;
-    const char *value; /* may be empty */
-    const struct config_piece *piece;
-    size_t piece_count; /* at least 1 */
+    const char *value;   /* may be empty */
+    size_t value_offset; /* where it begins in the line */
 };
 
-/* The place of LENGTH bytes at OFFSET of ENTRY's value, cut at the end of the line. */
+/* The place of LENGTH bytes at OFFSET of ENTRY's value. */
 struct config_place config_entry_place(const struct config_entry *entry, size_t offset,
                                        size_t length);
 
@@ -131,6 +119,9 @@ bool config_is_token(struct span text);
 /* Reports that ENTRY's key is already set on line FIRST of the file. */
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first);
+
+/* TEXT without a byte order mark of UTF-8 at its start. */
+struct span config_skip_mark(struct span text);
 
 typedef void config_entry_handler(void *owner, const struct config_entry *entry);
 

@@ -169,13 +169,11 @@ static void set_defaults(struct config_draft *draft)
         const struct config_key *key = &config_keys[i];
         struct span line = {key->default_line, strlen(key->default_line)};
         struct span name = {key->name, strlen(key->name)};
-        struct config_piece piece = {.text = line, .text_offset = name.length + strlen(" = ")};
         struct config_entry entry = {.section = key->section,
                                      .key = name,
                                      .key_place = {"default", 0, line, 0, name.length},
                                      .value = key->fallback,
-                                     .piece = &piece,
-                                     .piece_count = 1};
+                                     .value_offset = name.length + strlen(" = ")};
 
         set_key(draft, key, &entry);
     }
@@ -233,8 +231,7 @@ static void apply_override(struct config_draft *draft, const char *text, const c
 {
     struct config_place whole = override_place(text, name, (struct span){text, strlen(text)});
     const char *equals = strchr(text, '='), *dot;
-    struct config_piece piece = {.text = whole.text};
-    struct config_entry entry = {.piece = &piece, .piece_count = 1};
+    struct config_entry entry = {.section = NULL};
     struct span value;
     char *copy;
 
@@ -253,7 +250,7 @@ static void apply_override(struct config_draft *draft, const char *text, const c
     entry.key = config_trim(entry.key);
     entry.key_place = override_place(text, name, entry.key);
     value = config_trim((struct span){equals + 1, strlen(equals + 1)});
-    piece.text_offset = (size_t)(value.start - text);
+    entry.value_offset = (size_t)(value.start - text);
     if (dot == NULL) {
         report_missing_section(draft, text, name, entry.key);
         return;

@@ -2,7 +2,6 @@
 
 #include "daemon/base/memory_file.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,62 +9,34 @@
 
 enum { COMMENT_WIDTH = 96 };
 
-/* Breaks only at a single blank, because the reader joins lines with one. */
-static bool breakable(const char *text, size_t i)
+/* Prints HELP as lines of a comment, which break at blanks. */
+static void print_help(FILE *out, const char *help)
 {
-    return text[i] == ' ' && i > 0 && !isspace((unsigned char)text[i - 1]) &&
-           !isspace((unsigned char)text[i + 1]);
-}
+    size_t length;
 
-/* Where to break TEXT: at the last blank within WIDTH, else at the next one. */
-static size_t fitting(const char *text, size_t width)
-{
-    size_t length = strlen(text), end = width;
+    for (; *help != '\0'; help += length + (help[length] == ' ')) {
+        length = strlen(help);
+        while (length > COMMENT_WIDTH - strlen("# ")) {
+            const char *blank = memrchr(help, ' ', length);
 
-    if (length <= width)
-        return length;
-    while (end > 0 && !breakable(text, end))
-        end--;
-    if (end > 0)
-        return end;
-    for (end = width; end < length && !breakable(text, end); end++)
-        continue;
-    return end;
-}
-
-/*
- * Prints TEXT in lines of at most WIDTH bytes; the first begins with FIRST, the others with REST.
- */
-static void print_wrapped(FILE *out, const char *first, const char *rest, const char *text,
-                          size_t width)
-{
-    const char *start = first;
-
-    do {
-        size_t end = fitting(text, width - strlen(start));
-
-        fprintf(out, "%s%.*s\n", start, (int)end, text);
-        text += end;
-        text += *text == ' ';
-        start = rest;
-    } while (*text != '\0');
+            if (blank == NULL)
+                break;
+            length = (size_t)(blank - help);
+        }
+        fprintf(out, "# %.*s\n", (int)length, help);
+    }
 }
 
 static void print_value(FILE *out, const char *name, const char *value)
 {
-    char *start;
-
-    if (asprintf(&start, "%s = ", name) < 0)
-        return;
-    print_wrapped(out, start, "    ", value, CONFIG_LINE_MAX);
-    free(start);
+    fprintf(out, "%s = %s\n", name, value);
 }
 
 static void print_config_key(FILE *out, const struct config_key *key, const struct config *config)
 {
     char *value = config_value_text(key, (const char *)config + key->offset);
 
-    print_wrapped(out, "# ", "# ", key->help, COMMENT_WIDTH);
+    print_help(out, key->help);
     if (value != NULL)
         print_value(out, key->name, value);
     free(value);

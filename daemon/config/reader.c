@@ -2,9 +2,7 @@
 
 #include "common/escape.h"
 
-#include <assert.h>
 #include <ctype.h>
-#include <ini.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,19 +33,14 @@ int config_line_check(const struct config_place *line, struct config_report *rep
 struct config_place config_entry_place(const struct config_entry *entry, size_t offset,
                                        size_t length)
 {
-    const struct config_piece *piece = &entry->piece[entry->piece_count - 1];
-    size_t in_line, end;
+    struct config_place place = entry->key_place;
 
-    while (piece > entry->piece && piece->value_offset > offset)
-        piece--;
-    in_line = piece->text_offset + (offset - piece->value_offset);
-    end = in_line + length;
-    if (in_line > piece->text.length)
-        in_line = piece->text.length;
-    if (end > piece->text.length)
-        end = piece->text.length;
-    return (struct config_place){entry->key_place.source, piece->line, piece->text, in_line,
-                                 end - in_line};
+    place.offset = entry->value_offset + offset;
+    if (place.offset > place.text.length)
+        place.offset = place.text.length;
+    place.length =
+        length < place.text.length - place.offset ? length : place.text.length - place.offset;
+    return place;
 }
 
 int config_entry_check_words(const struct config_entry *entry, struct config_report *report)
@@ -59,7 +52,11 @@ int config_entry_check_words(const struct config_entry *entry, struct config_rep
             (i > 0 && !isspace((unsigned char)entry->value[i - 1])))
             continue;
         place = config_entry_place(entry, i, strlen(entry->value + i));
-        config_report_error(report, &place, "put the comment on a line of its own",
+        config_report_error(report, &place,
+                            entry->value[i] == ';'
+                                ? "put a comment on a line of its own; a ';' of the value follows "
+                                  "its word without a blank"
+                                : "put the comment on a line of its own",
                             "'%c' cannot start a word of a value", entry->value[i]);
         return -1;
     }
@@ -104,8 +101,6 @@ void config_report_duplicate(struct config_report *report, const struct config_e
 
 /* Reading. */
 
-#define BLANKS " \t\v\f\r"
-
 enum section_state { SECTION_NONE, SECTION_KNOWN, SECTION_INVALID };
 
 struct reader {
@@ -113,184 +108,177 @@ struct reader {
     struct span rest;   /* the text after the current line */
     struct span line;   /* the current one, without its end */
     size_t line_number; /* of the current one, from 1 */
-    bool indented;      /* the current line is indented */
-    bool handed_over;   /* inih has read the current line but has not yet called the handler */
-    bool has_key;       /* inih has a key that an indented line continues */
-    bool skipping;      /* skip indented lines: they continue an invalid line */
     enum section_state state;
     const char *section;  /* the current one */
     struct span argument; /* of the section */
-
-    bool open; /* an entry has begun */
-    struct config_entry entry;
-    char *value; /* of that entry; room for the whole text */
-    size_t value_length;
-    struct config_piece *piece; /* room for one per line */
 
     struct config_report *report;
     config_entry_handler *handle;
     void *owner;
 };
 
-/* A word of the current line. */
-static struct config_place place_here(const struct reader *reader, size_t offset, size_t length)
+/* WORD in the current line. */
+static struct config_place place_of_word(const struct reader *reader, struct span word)
 {
-    return (struct config_place){reader->name, reader->line_number, reader->line, offset, length};
+    return (struct config_place){reader->name, reader->line_number, reader->line,
+                                 (size_t)(word.start - reader->line.start), word.length};
 }
 
-/* The number of blanks at the start of TEXT. */
-static size_t leading_blanks(struct span text)
+/* The first '=' that is not between double quotes, which paths may have. */
+static const char *find_equals(struct span line)
 {
-    size_t count = 0;
+    bool quoted = false;
 
-    while (count < text.length && isspace((unsigned char)text.start[count]))
-        count++;
-    return count;
+    for (size_t i = 0; i < line.length; i++) {
+        quoted = quoted != (line.start[i] == '"');
+        if (line.start[i] == '=' && !quoted)
+            return line.start + i;
+    }
+    return memchr(line.start, '=', line.length);
 }
 
-/* TEXT's length without the blanks at its end. */
-static size_t trimmed_length(struct span text)
+/* In these values a ';' after a blank may be meant, so it begins no comment. */
+static bool value_may_have_semicolons(const char *section, struct span key)
 {
-    size_t length = text.length;
-
-    while (length > 0 && isspace((unsigned char)text.start[length - 1]))
-        length--;
-    return length;
+    return strcmp(section, "headers") == 0 || strcmp(section, "mime") == 0 ||
+           span_is(key, SPAN("realm")) || span_is(key, SPAN("hsts"));
 }
 
-/* The current line without the blanks around it. */
-static struct config_place place_of_line(const struct reader *reader)
+static struct span without_comment(struct span value)
 {
-    size_t first = leading_blanks(reader->line);
-
-    return place_here(reader, first, trimmed_length(reader->line) - first);
+    for (size_t i = 0; i < value.length; i++)
+        if (value.start[i] == ';' && (i == 0 || isspace((unsigned char)value.start[i - 1])))
+            return config_trim((struct span){value.start, i});
+    return value;
 }
 
-/* Entries. */
-
-static void deliver_entry(struct reader *reader)
-{
-    if (!reader->open)
-        return;
-    reader->open = false;
-    reader->handle(reader->owner, &reader->entry);
-}
-
-/* Drops the current entry and the lines that continue it. */
-static void drop_entry(struct reader *reader)
-{
-    reader->open = false;
-    reader->skipping = true;
-}
-
-static void append_piece(struct reader *reader, const char *text, size_t length, size_t text_offset)
-{
-    struct config_piece *piece = &reader->piece[reader->entry.piece_count++];
-
-    if (reader->value_length > 0)
-        reader->value[reader->value_length++] = ' ';
-    *piece =
-        (struct config_piece){reader->value_length, reader->line_number, reader->line, text_offset};
-    memcpy(reader->value + reader->value_length, text, length);
-    reader->value_length += length;
-    reader->value[reader->value_length] = '\0';
-}
-
-/* Reports the key of the current line: it is empty or outside a valid section. */
-static void report_stray_key(struct reader *reader, struct span key,
-                             const struct config_place *place)
+/* Reports a key that is empty or outside a section. */
+static void report_stray_key(const struct reader *reader, struct span key)
 {
     char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section: write [section] above it";
+    const struct config_place place = place_of_word(reader, key);
     const struct config_key *meant;
 
-    drop_entry(reader);
-    if (reader->state == SECTION_INVALID)
-        return; /* the invalid section has been reported */
     if (key.length == 0) {
-        config_report_error(reader->report, place, "write key = value", "no key before the '='");
+        config_report_error(reader->report, &place, "write key = value", "no key before the '='");
         return;
     }
     meant = config_key_guess(key);
     if (meant != NULL)
         snprintf(advice, sizeof(advice), "'%s' belongs to [%s]", meant->name, meant->section);
-    config_report_error(reader->report, place, advice, "the key '%.*s' is not in a section",
+    config_report_error(reader->report, &place, advice, "the key '%.*s' is not in a section",
                         CONFIG_QUOTED(key));
 }
 
-static void begin_entry(struct reader *reader, const char *name, const char *value)
+/* LINE has no '='. */
+static void report_malformed(const struct reader *reader, struct span line)
 {
-    size_t first = leading_blanks(reader->line);
-    size_t key_length = strlen(name);
-    struct span key = {reader->line.start + first, key_length};
-    struct config_place place = place_here(reader, first, key_length == 0 ? 1 : key_length);
-    size_t separator = first + key_length;
-    struct span after;
-
-    reader->has_key = key_length > 0;
-    if (key_length == 0 || reader->state != SECTION_KNOWN) {
-        report_stray_key(reader, key, &place);
-        return;
-    }
-    while (reader->line.start[separator] != '=' && reader->line.start[separator] != ':')
-        separator++;
-    after = (struct span){reader->line.start + separator + 1, reader->line.length - separator - 1};
-    reader->open = true;
-    reader->value_length = 0;
-    reader->entry = (struct config_entry){.section = reader->section,
-                                          .argument = reader->argument,
-                                          .key = key,
-                                          .key_place = place,
-                                          .value = reader->value,
-                                          .piece = reader->piece};
-    append_piece(reader, value, strlen(value), separator + 1 + leading_blanks(after));
-}
-
-/* Some versions of inih do not remove comments from continuation lines. */
-static size_t without_comment(const char *text)
-{
-    size_t length = strlen(text);
-
-    for (size_t i = 1; i < length; i++)
-        if (text[i] == ';' && isspace((unsigned char)text[i - 1]))
-            return trimmed_length((struct span){text, i});
-    return length;
-}
-
-/* Called by inih for every key and every continuation line. */
-static int handle_inih_entry(void *owner, const char *section, const char *name, const char *value)
-{
-    struct reader *reader = owner;
-
-    (void)section; /* inih truncates the section name; use ours */
-    reader->handed_over = false;
-    if (!reader->indented || !reader->has_key)
-        begin_entry(reader, name, value);
-    else if (reader->open)
-        append_piece(reader, value, without_comment(value), leading_blanks(reader->line));
-    return 1;
-}
-
-/* Lines. */
-
-/* Reports the last line if inih did not call the handler for it. */
-static void report_malformed(struct reader *reader)
-{
-    struct config_place place;
-    struct span word;
+    const struct config_place place = place_of_word(reader, line);
+    struct span word = {line.start, 0};
     char advice[CONFIG_ADVICE_MAX] = "write key = value, [section] or # comment";
 
-    if (!reader->handed_over)
-        return;
-    reader->handed_over = false;
-    drop_entry(reader);
-    place = place_of_line(reader);
-    word = (struct span){place.text.start + place.offset, 0};
-    while (word.length < place.length && !isspace((unsigned char)word.start[word.length]))
+    while (word.length < line.length && line.start[word.length] != ':' &&
+           !isspace((unsigned char)line.start[word.length]))
         word.length++;
     if (reader->state == SECTION_KNOWN && config_key_find(reader->section, word) != NULL)
         snprintf(advice, sizeof(advice), "write %.*s = VALUE", CONFIG_QUOTED(word));
+    else if (line.start > reader->line.start && reader->state == SECTION_KNOWN)
+        snprintf(advice, sizeof(advice), "write a value on one line, after key =");
     config_report_error(reader->report, &place, advice, "the line has no '='");
 }
+
+/* LINE has no blanks around it. */
+static void read_entry(const struct reader *reader, struct span line)
+{
+    const char *equals = find_equals(line), *end = line.start + line.length;
+    struct config_entry entry = {.section = reader->section, .argument = reader->argument};
+    struct span value;
+    char *copy;
+
+    if (reader->state == SECTION_INVALID)
+        return; /* the section has been reported */
+    if (equals == NULL) {
+        report_malformed(reader, line);
+        return;
+    }
+    entry.key = config_trim((struct span){line.start, (size_t)(equals - line.start)});
+    if (entry.key.length == 0 || reader->state == SECTION_NONE) {
+        report_stray_key(reader, entry.key);
+        return;
+    }
+    value = config_trim((struct span){equals + 1, (size_t)(end - equals - 1)});
+    if (!value_may_have_semicolons(reader->section, entry.key))
+        value = without_comment(value);
+    copy = strndup(value.start, value.length);
+    entry.key_place = place_of_word(reader, entry.key);
+    entry.value = copy;
+    entry.value_offset = (size_t)(value.start - reader->line.start);
+    if (copy != NULL)
+        reader->handle(reader->owner, &entry);
+    else
+        config_report_error(reader->report, &entry.key_place, "", "out of memory");
+    free(copy);
+}
+
+/* Sections. */
+
+static void report_section_line(struct reader *reader, struct span word, const char *advice,
+                                const char *problem)
+{
+    const struct config_place place = place_of_word(reader, word);
+
+    reader->state = SECTION_INVALID;
+    config_report_error(reader->report, &place, advice, "%s", problem);
+}
+
+/* A [host] exists even without keys: reports it as an entry without a key. */
+static void deliver_host(const struct reader *reader, struct span name)
+{
+    const struct config_entry entry = {.section = reader->section,
+                                       .argument = reader->argument,
+                                       .key = {name.start, 0},
+                                       .key_place = place_of_word(reader, name),
+                                       .value = ""};
+
+    reader->handle(reader->owner, &entry);
+}
+
+/* Enters the section of LINE, which begins with '[' and has no blanks around it. */
+static void enter_section(struct reader *reader, struct span line)
+{
+    const char *end = memchr(line.start, ']', line.length);
+    char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
+    const struct config_section *section;
+    struct span name, argument, after;
+
+    if (end == NULL) {
+        report_section_line(reader, line, "write [section]", "the ']' is missing");
+        return;
+    }
+    name = config_trim((struct span){line.start + 1, (size_t)(end - line.start - 1)});
+    after = config_trim((struct span){end + 1, line.length - (size_t)(end - line.start) - 1});
+    config_section_split(&name, &argument);
+    section = config_section_find(name);
+    if (section == NULL) {
+        config_section_advice(name, advice, sizeof(advice));
+        snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
+        report_section_line(reader, name, advice, problem);
+        return;
+    }
+    reader->state = SECTION_KNOWN;
+    reader->section = section->name;
+    reader->argument = argument;
+    if (argument.length > 0 &&
+        !config_section_argument_fits(section->name, argument, advice, sizeof(advice)))
+        report_section_line(reader, argument, advice, "the section does not take this argument");
+    else if (after.length > 0 && after.start[0] != '#' && after.start[0] != ';')
+        report_section_line(reader, after, "put keys on a line of their own",
+                            "text after the section");
+    else if (strcmp(section->name, "host") == 0)
+        deliver_host(reader, name);
+}
+
+/* Lines. */
 
 /* Moves to the next line. Returns false at the end. */
 static bool next_line_of_text(struct reader *reader)
@@ -311,225 +299,60 @@ static bool next_line_of_text(struct reader *reader)
 }
 
 /* Reports characters and a length that a line cannot have. */
-static bool line_is_valid(struct reader *reader)
+static bool line_is_valid(const struct reader *reader)
 {
-    struct config_place line = place_here(reader, 0, 0);
-    struct config_place end = place_here(reader, CONFIG_LINE_MAX, 1);
+    const struct config_place line = place_of_word(reader, (struct span){reader->line.start, 0});
+    struct config_place end = line;
 
     if (config_line_check(&line, reader->report) != 0)
         return false;
     if (reader->line.length <= CONFIG_LINE_MAX)
         return true;
-    config_report_error(
-        reader->report, &end, "continue the value on the next line, which starts with blanks",
-        "the line has %zu bytes (at most %d)", reader->line.length, CONFIG_LINE_MAX);
+    end.offset = CONFIG_LINE_MAX;
+    end.length = 1;
+    config_report_error(reader->report, &end, "shorten it; many networks can be in a file: @FILE",
+                        "the line has %zu bytes (at most %d)", reader->line.length,
+                        CONFIG_LINE_MAX);
     return false;
 }
 
-static void report_section_line(struct reader *reader, size_t offset, size_t length,
-                                const char *advice, const char *problem)
+static void read_line(struct reader *reader)
 {
-    struct config_place place = place_here(reader, offset, length);
+    struct span line = config_trim(reader->line);
 
-    reader->state = SECTION_INVALID;
-    config_report_error(reader->report, &place, advice, "%s", problem);
-}
-
-static bool blank_or_comment(struct span text)
-{
-    size_t first = leading_blanks(text);
-
-    return first == text.length || text.start[first] == '#' || text.start[first] == ';';
-}
-
-/* The text between '[' and ']' of LINE, which begins with '['; start NULL: no ']'. */
-static struct span section_name(struct span line)
-{
-    struct span name = {line.start + leading_blanks(line) + 1, 0};
-    const char *end = memchr(name.start, ']', line.length - (size_t)(name.start - line.start));
-
-    if (end == NULL)
-        return (struct span){NULL, 0};
-    name.length = (size_t)(end - name.start);
-    return name;
-}
-
-/* A [host] exists even without keys: reports it as an entry without a key. */
-static void deliver_host(struct reader *reader, struct span name)
-{
-    struct config_place place =
-        place_here(reader, (size_t)(name.start - reader->line.start), name.length);
-    const struct config_piece piece = {0, reader->line_number, reader->line, 0};
-    const struct config_entry entry = {.section = reader->section,
-                                       .argument = reader->argument,
-                                       .key = {name.start, 0},
-                                       .key_place = place,
-                                       .value = "",
-                                       .piece = &piece,
-                                       .piece_count = 1};
-
-    reader->handle(reader->owner, &entry);
-}
-
-/* Enters the section of the current line. */
-static void enter_section(struct reader *reader)
-{
-    struct span line = {reader->line.start, trimmed_length(reader->line)};
-    struct span name = section_name(line), argument, after;
-    const struct config_section *section;
-    char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
-    size_t end;
-
-    reader->has_key = false;
-    reader->skipping = false;
-    if (name.start == NULL) {
-        report_section_line(reader, leading_blanks(line), line.length - leading_blanks(line),
-                            "write [section]", "the ']' is missing");
+    if (line.length == 0 || line.start[0] == '#' || line.start[0] == ';' || !line_is_valid(reader))
         return;
-    }
-    end = (size_t)(name.start - line.start) + name.length + 1;
-    after = (struct span){line.start + end, line.length - end};
-    config_section_split(&name, &argument);
-    section = config_section_find(name);
-    if (section == NULL) {
-        config_section_advice(name, advice, sizeof(advice));
-        snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
-        report_section_line(reader, (size_t)(name.start - line.start), name.length, advice,
-                            problem);
-        return;
-    }
-    reader->state = SECTION_KNOWN;
-    reader->section = section->name;
-    reader->argument = argument;
-    if (argument.length > 0 &&
-        !config_section_argument_fits(section->name, argument, advice, sizeof(advice)))
-        report_section_line(reader, (size_t)(argument.start - line.start), argument.length, advice,
-                            "the section does not take this argument");
-    else if (!blank_or_comment(after))
-        report_section_line(reader, end + leading_blanks(after),
-                            after.length - leading_blanks(after), "put keys on a line of their own",
-                            "text after the section");
-    else if (strcmp(section->name, "host") == 0)
-        deliver_host(reader, name);
-}
-
-/* True for an indented line whose first word suggests that it was meant as a key or section. */
-static bool is_misplaced(const struct reader *reader)
-{
-    size_t first = leading_blanks(reader->line);
-    struct span text = {reader->line.start + first, reader->line.length - first};
-    struct span word = {text.start, 0}, after;
-
-    if (text.start[0] == '[')
-        return section_name(text).start != NULL && config_section_find(section_name(text)) != NULL;
-    while (word.length < text.length && strchr("=:" BLANKS, text.start[word.length]) == NULL)
-        word.length++;
-    after = (struct span){text.start + word.length, text.length - word.length};
-    after.start += leading_blanks(after);
-    return reader->state == SECTION_KNOWN && config_key_find(reader->section, word) != NULL &&
-           after.start < text.start + text.length && after.start[0] == '=';
-}
-
-/* Handles a line that is not empty. Returns true if inih should read it. */
-static bool admit_line(struct reader *reader)
-{
-    bool continues = reader->indented && (reader->has_key || reader->skipping);
-    struct config_place place = place_of_line(reader);
-
-    if (!continues) {
-        deliver_entry(reader);
-        reader->skipping = false;
-    }
-    if (!line_is_valid(reader)) {
-        drop_entry(reader);
-        return false;
-    }
-    if (!continues)
-        return true;
-    if (reader->has_key && is_misplaced(reader)) {
-        deliver_entry(reader);
-        reader->skipping = true;
-        config_report_error(reader->report, &place, "remove the blanks at its start",
-                            "an indented line continues the value above it");
-    }
-    return !reader->skipping;
-}
-
-/* Copies LINE into BUFFER as a string for inih. */
-static char *hand_over(char *buffer, struct span line)
-{
-    memcpy(buffer, line.start, line.length);
-    buffer[line.length] = '\0';
-    return buffer;
-}
-
-/*
- * Called by inih for every line. Lines that inih should skip are replaced by empty ones, and
- * sections by "[]", which resets inih's last key.
- */
-static char *feed_inih(char *buffer, int size, void *stream)
-{
-    struct reader *reader = stream;
-    struct span nothing = {"", 0};
-    bool continues;
-
-    assert(size > CONFIG_LINE_MAX);
-    (void)size;
-    report_malformed(reader);
-    if (!next_line_of_text(reader)) {
-        deliver_entry(reader);
-        return NULL;
-    }
-    if (blank_or_comment(reader->line))
-        return hand_over(buffer, nothing);
-    reader->indented = leading_blanks(reader->line) > 0;
-    continues = reader->indented && (reader->has_key || reader->skipping);
-    if (!admit_line(reader))
-        return hand_over(buffer, nothing);
-    if (!continues && reader->line.start[leading_blanks(reader->line)] == '[') {
-        enter_section(reader);
-        return hand_over(buffer, SPAN("[]"));
-    }
-    reader->handed_over = true;
-    return hand_over(buffer, reader->line);
+    if (line.start[0] == '[')
+        enter_section(reader, line);
+    else
+        read_entry(reader, line);
 }
 
 /* Text. */
 
-/* Skips a byte order mark. Returns -1 after reporting one of UTF-16. */
-static int skip_mark(struct reader *reader)
+struct span config_skip_mark(struct span text)
 {
-    struct config_place file = {.source = reader->name};
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
 
-    if (reader->rest.length >= 3 && memcmp(reader->rest.start, "\xef\xbb\xbf", 3) == 0) {
-        reader->rest.start += 3;
-        reader->rest.length -= 3;
-    }
-    if (reader->rest.length < 2 || (memcmp(reader->rest.start, "\xff\xfe", 2) != 0 &&
-                                    memcmp(reader->rest.start, "\xfe\xff", 2) != 0))
-        return 0;
-    config_report_error(reader->report, &file, "save it as UTF-8", "the file is in UTF-16");
-    return -1;
+    return text.length >= sizeof(mark) && memcmp(text.start, mark, sizeof(mark)) == 0
+               ? (struct span){text.start + sizeof(mark), text.length - sizeof(mark)}
+               : text;
 }
 
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
                  config_entry_handler *handle, void *owner)
 {
-    struct reader reader = {
-        .name = name, .rest = {text, length}, .report = report, .handle = handle, .owner = owner};
-    struct config_place file = {.source = name};
-    size_t lines = 1;
+    struct reader reader = {.name = name,
+                            .rest = config_skip_mark((struct span){text, length}),
+                            .report = report,
+                            .handle = handle,
+                            .owner = owner};
+    const struct config_place file = {.source = name};
 
-    if (skip_mark(&reader) != 0)
+    if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        config_report_error(report, &file, "save it as UTF-8", "the file is in UTF-16");
         return;
-    for (size_t i = 0; i < reader.rest.length; i++)
-        lines += reader.rest.start[i] == '\n';
-    reader.value = malloc(length + 2);
-    reader.piece = calloc(lines, sizeof(*reader.piece));
-    if (reader.value == NULL || reader.piece == NULL)
-        config_report_error(report, &file, "", "out of memory");
-    else
-        ini_parse_stream(feed_inih, &reader, handle_inih_entry, &reader);
-    free(reader.value);
-    free(reader.piece);
+    }
+    while (next_line_of_text(&reader))
+        read_line(&reader);
 }

@@ -12,11 +12,11 @@
 /* The directories exist, so that all errors come from the text. */
 static const char *const overrides[] = {"server.root=/", "server.run_dir=/run"};
 
-/* Printing folds a long value, and not every value can be folded. */
+/* A value that fits a line, and its key, can be longer than one when printed. */
 static bool has_long_lines(const char *text)
 {
     for (; *text != '\0'; text += strcspn(text, "\n") + 1)
-        if (text[0] == ' ' || (text[0] != '#' && strcspn(text, "\n") > CONFIG_LINE_MAX))
+        if (text[0] != '#' && strcspn(text, "\n") > CONFIG_LINE_MAX)
             return true;
     return false;
 }

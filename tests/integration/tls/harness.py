@@ -246,8 +246,7 @@ class Server:
             section, name = key.rsplit(".", 1)
             if f"[{section}]" not in lines:
                 lines.append(f"[{section}]")
-            first, *rest = str(value).split(" ")
-            lines += [f"{name} = {first}", *("  " + word for word in rest)]  # a line has at most 199 bytes
+            lines.append(f"{name} = {value}")
         (self.directory / "webserver.ini").write_text("\n".join(lines) + "\n")
 
     def output(self):

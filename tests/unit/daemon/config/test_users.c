@@ -63,9 +63,11 @@ static void hashes_of_htpasswd_are_verified_by_crypt(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(hashes); i++) {
-        snprintf(line, sizeof(line), "# comment\n\nann:%s\r\n", hashes[i]);
+        snprintf(line, sizeof(line), "\xef\xbb\xbf%sann:%s\r\n", i > 0 ? "# comment\n\n" : "",
+                 hashes[i]);
         assert_int_equal(load(line, &users), 0);
         assert_int_equal(users.count, 1);
+        assert_string_equal(users.item[0].name, "ann");
         assert_string_equal(users.item[0].hash, hashes[i]);
         assert_string_equal(crypt("pass word", users.item[0].hash), hashes[i]);
         assert_string_not_equal(crypt("pass wore", users.item[0].hash), hashes[i]);
