@@ -132,7 +132,7 @@ static void end_piece(const struct head_text *head, struct head_piece *piece)
 
 /*
  * A strong validator: it changes with every visible change of the content, and differs for each
- * coding (RFC 9110 section 8.8.3.3). The ctime covers changes after which the mtime was set back;
+ * coding (RFC 9110 section 8.8.3.3), see coding_of_tag(). The ctime covers changes after which the mtime was set back;
  * it also changes with the mode, the owner and the number of links, which costs a needless transfer
  * only.
  */

@@ -185,6 +185,35 @@ coding_preference coding_prefer(const struct coding_weights *weights)
     return preference;
 }
 
+coding_preference coding_prefer_for_range(coding_preference accepts, enum coding named)
+{
+    bool accepts_identity = false, accepts_named = false;
+    coding_preference rest = accepts, preference;
+    enum coding coding;
+
+    while (coding_next(&rest, &coding)) {
+        accepts_identity |= coding == CODING_IDENTITY;
+        accepts_named |= coding == named;
+    }
+    if (!accepts_identity)
+        return accepts;
+    preference = PREFER_IDENTITY;
+    if (accepts_named && named != CODING_IDENTITY)
+        preference = preference << 4 | (coding_preference)(named + 1);
+    return preference;
+}
+
+enum coding coding_of_tag(struct span tag)
+{
+    const char *dash = tag.length > 0 ? memrchr(tag.start, '-', tag.length) : NULL;
+    const char *end = tag.start + tag.length;
+
+    for (int i = CODING_IDENTITY + 1; dash != NULL && i < CODING_COUNT; i++)
+        if (end[-1] == '"' && span_is(span_between(dash + 1, end - 1), coding_names[i]))
+            return (enum coding)i;
+    return CODING_IDENTITY;
+}
+
 static bool media_type_ends_with(struct span text, struct span end)
 {
     return text.length > end.length &&

@@ -62,6 +62,15 @@ void coding_read(struct coding_weights *weights, struct span line);
 /* The preference that results from all lines. 0: nothing is acceptable, not even identity. */
 coding_preference coding_prefer(const struct coding_weights *weights);
 
+/*
+ * ACCEPTS for a range: clients add its bytes to what they have decoded, so identity if it is
+ * acceptable; but first NAMED, the coding of a tag with which the client names what it has.
+ */
+coding_preference coding_prefer_for_range(coding_preference accepts, enum coding named);
+
+/* The coding with whose name TAG, an entity tag of ours with its quotes, ends after a '-'. */
+enum coding coding_of_tag(struct span tag);
+
 /* Removes the next coding from *PREFERENCE; false if there is none. */
 static inline bool coding_next(coding_preference *preference, enum coding *coding)
 {

@@ -109,6 +109,13 @@ static inline void request_clear(struct request *request)
     request->content_length = 0;
 }
 
+/* True if Range counts: of a GET, once (RFC 9110 section 14.2). */
+static inline bool request_has_range(const struct request *request)
+{
+    return (request->present & ~request->repeated & REQUEST_RANGE) != 0 &&
+           request->method == METHOD_GET;
+}
+
 /*
  * Finds the lines of the field NAME, in lower case, among all that were received. Returns their
  * number; *VALUE is that of the first. Slow: only for fields that few requests need.

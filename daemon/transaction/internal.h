@@ -100,6 +100,9 @@ void lookup_forget(const struct transaction *transaction, const char *path, size
 coding_preference lookup_accepted_codings(struct transaction_context *context,
                                           const struct request *request);
 
+/* The same for a request with a Range, of which ACCEPTS are the codings. */
+coding_preference lookup_codings_of_range(const struct request *request, coding_preference accepts);
+
 /*
  * Proactive negotiation (RFC 9110 section 12.1): replaces *RESOURCE, a file, by the variant that
  * the client prefers: the file itself, a precompressed file beside it, or gzip made by an offload

@@ -576,6 +576,17 @@ coding_preference lookup_accepted_codings(struct transaction_context *context,
     return memo->preference;
 }
 
+coding_preference lookup_codings_of_range(const struct request *request, coding_preference accepts)
+{
+    enum coding named = CODING_IDENTITY;
+
+    if ((request->present & REQUEST_IF_RANGE) != 0)
+        named = coding_of_tag(request->if_range);
+    else if ((request->present & REQUEST_IF_MATCH) != 0)
+        named = coding_of_tag(request->if_match);
+    return coding_prefer_for_range(accepts, named);
+}
+
 /* The thread cache */
 
 void lookup_prefetch_set(const struct transaction_context *context, struct span target)

@@ -386,8 +386,8 @@ static enum transaction_result put_range(struct transaction *transaction, struct
 static enum transaction_result put_conditional(struct transaction *transaction,
                                                struct resource *resource, bool owned)
 {
-    const struct validators validators = {resource->etag, resource->dated, resource->modified_s,
-                                          resource->modified_text};
+    struct validators validators = {resource->etag, resource->dated, resource->modified_s,
+                                    resource->modified_text};
     int64_t now = transaction->context->prefixes.second;
     const struct request *request = transaction->request;
 
@@ -399,8 +399,9 @@ static enum transaction_result put_conditional(struct transaction *transaction,
     case VERDICT_PROCEED:
         break;
     }
-    if ((request->present & ~request->repeated & REQUEST_RANGE) != 0 &&
-        request->method == METHOD_GET && conditional_range_holds(request, &validators, now))
+    /* All codings have the same date, so that of If-Range does not tell which one the client has. */
+    validators.dated &= !(transaction->uncoded && resource->varies);
+    if (request_has_range(request) && conditional_range_holds(request, &validators, now))
         return put_range(transaction, resource, owned);
     return put_whole(transaction, resource, owned);
 }

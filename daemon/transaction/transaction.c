@@ -206,6 +206,15 @@ static struct transaction begin_transaction(struct transaction_context *context,
     };
 }
 
+static void choose_codings_of_range(struct transaction *transaction)
+{
+    coding_preference accepts = transaction->accepts;
+
+    transaction->accepts = lookup_codings_of_range(transaction->request, accepts);
+    transaction->uncoded =
+        transaction->accepts == PREFER_IDENTITY && (accepts & 15) != PREFER_IDENTITY;
+}
+
 /* Keeps the state of a waiting request; frees that of a finished one. */
 static enum transaction_result end_transaction(struct transaction *transaction,
                                                enum transaction_result result)
@@ -230,7 +239,11 @@ enum transaction_result transaction_process(struct transaction_context *context,
                                             const struct request *request)
 {
     struct transaction transaction = begin_transaction(context, client, state, request);
-    enum transaction_result result = respond_to_request(&transaction);
+    enum transaction_result result;
+
+    if (UNLIKELY(request_has_range(request)))
+        choose_codings_of_range(&transaction);
+    result = respond_to_request(&transaction);
 
     /* A request without a file lookup counts neither as hit nor as miss. */
     if (result == TRANSACTION_DONE && transaction.outcome != OUTCOME_ERROR)

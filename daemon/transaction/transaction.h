@@ -64,7 +64,8 @@ struct transaction {
     uint64_t representation_bytes;      /* complete length, for a 416 */
     bool varies;                        /* the representation was selected by Accept-Encoding */
     uint32_t retry_after_s;             /* a 429 or 503 says so */
-    coding_preference accepts;          /* content codings that the client accepts */
+    coding_preference accepts;          /* content codings for the response, best first */
+    bool uncoded;                       /* identity is not the client's first choice: a range */
     bool personal;                      /* not every client gets this response: do not share it */
     bool may_wait;                      /* false: the request must not be processed again */
     bool waiting;                       /* an offload job loads its file or page */

@@ -149,6 +149,40 @@ static void no_field_means_identity(void **state)
     assert_int_equal(coding_prefer(&weights), PREFER_IDENTITY);
 }
 
+static void range_is_of_identity_or_of_the_named_coding(void **state)
+{
+    static const struct {
+        const char *accepted, *tag, *order;
+    } cases[] = {
+        {"gzip, br", "", "identity"},
+        {"gzip, br", "\"a-b\"", "identity"},
+        {"gzip, br", "\"a-gzip\"", "gzip identity"},
+        {"gzip, br", "\"a-br\"", "br identity"},
+        {"gzip, br", "W/\"a-br\"", "br identity"},
+        {"gzip, br", "\"a-zstd\"", "identity"},
+        {"gzip, br", "\"a-br", "identity"},
+        {"gzip, br", "-", "identity"},
+        {"gzip, br", "\"br\"", "identity"},
+        {"gzip, br, identity;q=0", "", "br gzip"},
+        {"gzip, br, identity;q=0", "\"a-gzip\"", "br gzip"},
+        {"identity", "\"a-gzip\"", "identity"},
+        {"*;q=0", "", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct coding_weights weights = CODING_WEIGHTS_NONE;
+        struct span tag = {cases[i].tag, strlen(cases[i].tag)};
+        char order[128];
+
+        coding_read(&weights, (struct span){cases[i].accepted, strlen(cases[i].accepted)});
+        write_order(coding_prefer_for_range(coding_prefer(&weights), coding_of_tag(tag)), order,
+                    sizeof(order));
+        if (strcmp(order, cases[i].order) != 0)
+            fail_msg("%s %s gave \"%s\"", cases[i].accepted, cases[i].tag, order);
+    }
+}
+
 static void text_types_are_compressible(void **state)
 {
     static const char *const yes[] = {
@@ -172,6 +206,7 @@ int main(void)
         cmocka_unit_test(weight_is_of_most_specific_range),
         cmocka_unit_test(codings_are_ordered_by_weight),
         cmocka_unit_test(no_field_means_identity),
+        cmocka_unit_test(range_is_of_identity_or_of_the_named_coding),
         cmocka_unit_test(text_types_are_compressible),
     };
 
