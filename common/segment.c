@@ -1,6 +1,8 @@
 #include "common/segment.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,11 +193,12 @@ uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint
     return sum;
 }
 
-enum { START_TIME_FIELD = 22 };
+enum { STATE_FIELD = 3, START_TIME_FIELD = 22, STAT_BYTES = 1024 };
 
-uint64_t process_start_ticks(pid_t pid)
+/* Copies field NUMBER of /proc/PID/stat, after the name. Returns false if it cannot be read. */
+static bool read_process_field(pid_t pid, int number, char *value, size_t size)
 {
-    char path[40], text[1024];
+    char path[40], text[STAT_BYTES];
     const char *field;
     size_t length;
     FILE *file;
@@ -203,12 +206,46 @@ uint64_t process_start_ticks(pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     file = fopen(path, "re");
     if (file == NULL)
-        return 0;
+        return false;
     length = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[length] = '\0';
     field = strrchr(text, ')'); /* the command name (field 2) may contain anything */
-    for (int number = 2; field != NULL && number < START_TIME_FIELD; number++)
+    for (int i = 2; field != NULL && i < number; i++)
         field = strchr(field + 1, ' ');
-    return field != NULL ? strtoull(field, NULL, 10) : 0;
+    if (field == NULL)
+        return false;
+    snprintf(value, size, "%.*s", (int)strcspn(field + 1, " "), field + 1);
+    return true;
+}
+
+uint64_t process_start_ticks(pid_t pid)
+{
+    char ticks[24];
+
+    return read_process_field(pid, START_TIME_FIELD, ticks, sizeof(ticks))
+               ? strtoull(ticks, NULL, 10)
+               : 0;
+}
+
+bool process_is_stopped(pid_t pid)
+{
+    char state[2];
+
+    return read_process_field(pid, STATE_FIELD, state, sizeof(state)) &&
+           (state[0] == 'T' || state[0] == 't');
+}
+
+bool process_has_ended(pid_t pid, uint64_t start_ticks)
+{
+    uint64_t ticks;
+    char state[2];
+
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return true;
+    if (read_process_field(pid, STATE_FIELD, state, sizeof(state)) &&
+        (state[0] == 'Z' || state[0] == 'X'))
+        return true;
+    ticks = process_start_ticks(pid);
+    return ticks != 0 && ticks != start_ticks;
 }

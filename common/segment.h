@@ -684,4 +684,13 @@ uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint
  */
 uint64_t process_start_ticks(pid_t pid);
 
+/*
+ * True if the process that had this PID and start time does not run: a zombie has ended, too.
+ * Any thread.
+ */
+bool process_has_ended(pid_t pid, uint64_t start_ticks);
+
+/* True if process PID is stopped by a signal or a debugger. Any thread. */
+bool process_is_stopped(pid_t pid);
+
 #endif

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,17 +282,6 @@ static bool name_is_reused(const struct segment_reader *reader)
     return elsewhere;
 }
 
-/* True if the pid does not exist or now belongs to another process. */
-static bool master_is_gone(const struct segment_header *header)
-{
-    uint64_t ticks;
-
-    if (kill(header->master_pid, 0) != 0 && errno == ESRCH)
-        return true;
-    ticks = process_start_ticks(header->master_pid);
-    return ticks != 0 && ticks != header->start_ticks;
-}
-
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns)
 {
     const struct segment_header *header = &reader->map.header;
@@ -305,7 +293,7 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
     if (atomic_load_explicit(&segment_shared_header(&reader->map)->stopped, memory_order_acquire) !=
         0)
         return SEGMENT_STOPPED;
-    if (master_is_gone(header))
+    if (process_has_ended(header->master_pid, header->start_ticks))
         return SEGMENT_DEAD;
     return heartbeat > 0 && now_monotonic_ns > heartbeat + SEGMENT_SILENT_NS ? SEGMENT_SILENT
                                                                              : SEGMENT_ALIVE;

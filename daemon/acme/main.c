@@ -30,7 +30,7 @@ enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX
 
 struct program {
     struct acme acme;
-    int channel, pid_file_lock; /* descriptors that the master has passed */
+    int channel; /* a descriptor that the master has passed */
     struct certificate *certificate;
     size_t certificate_count;
     int lock;
@@ -71,7 +71,7 @@ static int enter_acme_sandbox(const struct program *program)
                                     .server_jail = settings->without_jail ? JAIL_OFF : JAIL_ON};
     int readable[READABLE_MAX];
     size_t count = open_readable(readable);
-    const int keep[] = {program->channel, program->pid_file_lock, program->acme.directory};
+    const int keep[] = {program->channel, program->acme.directory};
     const struct sandbox_setup sandbox = {.role = SANDBOX_ACME,
                                           .config = &identity,
                                           .roots = readable,
@@ -251,32 +251,23 @@ static int read_descriptor(const char *text)
 /* Returns 0, or -1: not as the master writes it. */
 static int read_options(struct program *program, int argc, char **argv)
 {
-    static const struct option options[] = {{"channel", required_argument, NULL, 'c'},
-                                            {"lock", required_argument, NULL, 'l'},
-                                            {"user", required_argument, NULL, 'u'},
-                                            {"group", required_argument, NULL, 'g'},
-                                            {"no-jail", no_argument, NULL, 'j'},
-                                            {"state-dir", required_argument, NULL, 's'},
-                                            {"ca-file", required_argument, NULL, 'a'},
-                                            {"directory", required_argument, NULL, 'd'},
-                                            {"email", required_argument, NULL, 'e'},
-                                            {"rsa2048", no_argument, NULL, 'k'},
-                                            {"retry-ms", required_argument, NULL, 'r'},
-                                            {"challenge", required_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"channel", required_argument, NULL, 'c'},   {"user", required_argument, NULL, 'u'},
+        {"group", required_argument, NULL, 'g'},     {"no-jail", no_argument, NULL, 'j'},
+        {"state-dir", required_argument, NULL, 's'}, {"ca-file", required_argument, NULL, 'a'},
+        {"directory", required_argument, NULL, 'd'}, {"email", required_argument, NULL, 'e'},
+        {"rsa2048", no_argument, NULL, 'k'},         {"retry-ms", required_argument, NULL, 'r'},
+        {"challenge", required_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     struct acme_settings *settings = &program->acme.settings;
     int option;
 
-    program->channel = program->pid_file_lock = -1;
+    program->channel = -1;
     *settings = (struct acme_settings){
         .user = "", .group = "", .ca_file = "", .email = "", .state_dir = "", .directory = ""};
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         switch (option) {
         case 'c':
             program->channel = read_descriptor(optarg);
-            break;
-        case 'l':
-            program->pid_file_lock = read_descriptor(optarg);
             break;
         case 'u':
             settings->user = optarg;
@@ -316,8 +307,8 @@ static int read_options(struct program *program, int argc, char **argv)
         }
     settings->name = argv + optind;
     settings->name_count = (size_t)(argc - optind);
-    return program->channel >= 0 && program->pid_file_lock >= 0 && settings->challenge_count > 0 &&
-                   settings->name_count > 0 && settings->name_count <= ACME_NAMES_MAX
+    return program->channel >= 0 && settings->challenge_count > 0 && settings->name_count > 0 &&
+                   settings->name_count <= ACME_NAMES_MAX
                ? 0
                : -1;
 }

@@ -202,14 +202,12 @@ static int execute_program(void *argument)
     enum challenge_kind kind[CHALLENGE_KINDS];
     size_t kinds = config_acme_challenges(config, kind), count = 0;
     const char *argv[OPTIONS_MAX + ACME_NAMES_MAX];
-    char channel[16], lock[16], retry[24];
+    char channel[16], retry[24];
 
     snprintf(channel, sizeof(channel), "%d", setup->command_fd);
-    snprintf(lock, sizeof(lock), "%d", setup->lock_fd);
     snprintf(retry, sizeof(retry), "%" PRIu64, (uint64_t)config->acme_retry);
     const char *const valued[][2] = {
         {"--channel", channel},
-        {"--lock", lock},
         {"--user", config->server_user},
         {"--group", config->server_group},
         {"--state-dir", config->acme_state_dir},
@@ -235,7 +233,7 @@ static int execute_program(void *argument)
     for (size_t i = 0; i < names->count; i++)
         argv[count++] = names->item[i];
     argv[count] = NULL;
-    if (fcntl(setup->command_fd, F_SETFD, 0) == 0 && fcntl(setup->lock_fd, F_SETFD, 0) == 0)
+    if (fcntl(setup->command_fd, F_SETFD, 0) == 0)
         fexecve(setup->program_fd, (char *const *)argv, environ);
     events_set_role(ROLE_ACME);
     events_attach(NULL, 0); /* the ring of the segment is the master's */

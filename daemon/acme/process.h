@@ -50,7 +50,6 @@ struct acme_process {
 /* What a process is started with. All borrowed. */
 struct acme_setup {
     const struct config *config;
-    int lock_fd; /* the lock of the pid file, held while any process of the daemon lives */
     /* Set by acme_process_start(). */
     int program_fd;
     int command_fd; /* the program's end of the channel */

@@ -240,7 +240,7 @@ static void on_keys_order_fault(void *owner, const char *what)
 static int set_up_keys(struct keys *keys, const struct keys_setup *setup)
 {
     static const struct rlimit none = {0, 0};
-    const int keep[] = {setup->command_fd, setup->lock_fd};
+    const int keep[] = {setup->command_fd};
     const struct sandbox_setup sandbox = {.role = SANDBOX_KEYS,
                                           .config = setup->config,
                                           .keep = keep,

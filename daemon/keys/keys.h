@@ -23,8 +23,7 @@ struct tls_context;
 struct keys_setup {
     const struct config *config;
     struct segment *segment; /* it removes this from its memory */
-    int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
-    int command_fd; /* its end of the channel to the master; set by keys_process_start() */
+    int command_fd;          /* its end of the channel to the master; set by keys_process_start() */
 };
 
 struct keys_process {

@@ -226,7 +226,7 @@ static int set_up_logger(struct logger *logger, const struct logger_setup *setup
                                             .targets = setup->targets,
                                             .owner = &logger->owner,
                                             .format = (enum log_format)setup->config->log_format};
-    const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd, setup->lock_fd};
+    const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd};
     const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
                                           .config = setup->config,
                                           .keep = keep,

@@ -23,7 +23,6 @@ struct logger_setup {
     int doorbell;   /* eventfd: written when a ring is half full */
     int alive_fd;   /* read end of a pipe; ends when the master and all workers have ended */
     int command_fd; /* its end of the channel to the master */
-    int lock_fd;    /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 struct logger_process {

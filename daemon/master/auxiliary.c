@@ -221,8 +221,7 @@ static void start_logger(struct master *master)
     struct logger_setup setup = {.config = auxiliary->logs.config,
                                  .segment = &master->segment,
                                  .doorbell = auxiliary->doorbell,
-                                 .alive_fd = auxiliary->alive[0],
-                                 .lock_fd = master->pid_file.lock_fd};
+                                 .alive_fd = auxiliary->alive[0]};
 
     logger_process_start(&master->auxiliary.logger, &setup, master_after_fork, master);
 }
@@ -242,8 +241,7 @@ static bool wants_keys(const struct master *master)
 
 static void reconcile_keys(struct master *master)
 {
-    struct keys_setup setup = {
-        .config = master->config, .segment = &master->segment, .lock_fd = master->pid_file.lock_fd};
+    struct keys_setup setup = {.config = master->config, .segment = &master->segment};
 
     if (!wants_keys(master))
         child_stop(&master->auxiliary.keys.child);
@@ -258,8 +256,7 @@ static void reconcile_metrics(struct master *master)
     struct metrics_setup setup = {.config = master->config,
                                   .segment = &master->segment,
                                   .listen_fd = auxiliary->metrics_sockets.fd,
-                                  .listen_count = auxiliary->metrics_sockets.count,
-                                  .lock_fd = master->pid_file.lock_fd};
+                                  .listen_count = auxiliary->metrics_sockets.count};
 
     if (auxiliary->metrics_wanted && auxiliary->metrics_sockets.count > 0)
         metrics_process_start(&auxiliary->metrics, &setup, master_after_fork, master);

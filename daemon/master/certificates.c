@@ -145,7 +145,7 @@ void certificates_free(struct certificates *certificates)
 
 static void reconcile_acme(struct master *master)
 {
-    struct acme_setup setup = {.config = master->config, .lock_fd = master->pid_file.lock_fd};
+    struct acme_setup setup = {.config = master->config};
 
     if (master->certificates.process_wanted && master->config->acme_enabled)
         acme_process_start(&master->certificates.process, &setup, master_after_fork, master);

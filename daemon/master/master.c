@@ -129,6 +129,7 @@ void master_after_fork(void *master)
 {
     struct master *own = master;
 
+    pid_file_after_fork(&own->pid_file);
     event_reinit(own->base);
     daemonize_release();
     free_parts(own, false);

@@ -5,6 +5,7 @@
 #include "common/segment_reader.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
+#include "daemon/master/process_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,11 +129,16 @@ static bool master_replies(const char *socket_path)
     return replies;
 }
 
-static long pid_in(int fd)
+/* The pid in the pid file; 0: there is none yet. */
+static long pid_of_owner(const struct pid_file *pid_file)
 {
+    int fd = open(pid_file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     char text[32] = "";
+    long pid = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtol(text, NULL, 10) : 0;
 
-    return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+    if (fd >= 0)
+        close(fd);
+    return pid > 0 && pid <= INT_MAX ? pid : 0;
 }
 
 /*
@@ -158,9 +164,9 @@ static enum lock_result try_lock(struct pid_file *pid_file)
     int fd;
 
     signals_block();
-    fd = open(pid_file->path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->path, fd)) {
-        fchmod(fd, 0644); /* whatever the umask */
+    fd = open(pid_file->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->lock_path, fd)) {
+        fchmod(fd, 0600); /* whatever it was */
         pid_file->lock_fd = fd;
         return LOCKED;
     }
@@ -170,14 +176,28 @@ static enum lock_result try_lock(struct pid_file *pid_file)
     return fd >= 0 ? BUSY : LOCK_FAILED;
 }
 
-static long pid_of_owner(const struct pid_file *pid_file)
+/*
+ * False if only processes that a dead master has left hold the lock, such as the old master of an
+ * upgrade whose new one has died. True while a master starts, which has not written its pid yet.
+ */
+static bool owner_lives(const struct pid_file *pid_file)
 {
-    int fd = open(pid_file->path, O_RDONLY | O_CLOEXEC);
-    long pid = fd >= 0 ? pid_in(fd) : 0;
+    int fd = open(pid_file->lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool lives = fd < 0 || process_record_lives(fd, (pid_t)pid_of_owner(pid_file));
 
     if (fd >= 0)
         close(fd);
-    return pid;
+    return lives;
+}
+
+static void end_left_processes(const struct pid_file *pid_file)
+{
+    int fd = open(pid_file->lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return;
+    process_record_end_all(fd, WAIT_MS);
+    close(fd);
 }
 
 static int wait_for_lock(struct pid_file *pid_file, const struct config *config, char *why,
@@ -195,15 +215,17 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
                 replies
                     ? "'%s' is already running with pid %ld; stop it with: wsctl -n %s stop, or "
                       "use another name: -o server.name=NAME"
-                    : "processes of '%s' (pid %ld) still hold its lock and do not respond; kill "
-                      "them, or use a name other than %s",
+                    : "the master of '%s' (pid %ld) holds its lock and does not respond; kill it, "
+                      "or use a name other than %s",
                 config->server_name, pid_of_owner(pid_file), config->server_name);
             return -1;
         }
+        if (!owner_lives(pid_file))
+            end_left_processes(pid_file);
         usleep(PROBE_MS * 1000);
     }
     if (result == LOCK_FAILED)
-        snprintf(why, size, "cannot open the pid file %s: %s", pid_file->path, strerror(errno));
+        snprintf(why, size, "cannot open the lock %s: %s", pid_file->lock_path, strerror(errno));
     return result == LOCKED ? 0 : -1;
 }
 
@@ -264,32 +286,35 @@ static int remove_socket(const char *path, char *why, size_t size)
     return 0;
 }
 
-static int write_pid_path(struct pid_file *pid_file, const struct config *config, char *why,
-                          size_t size)
+static int write_lock_paths(struct pid_file *pid_file, const struct config *config, char *why,
+                            size_t size)
 {
-    int written = snprintf(pid_file->path, sizeof(pid_file->path), "%s/%s.pid",
+    int written = snprintf(pid_file->lock_path, sizeof(pid_file->lock_path), "%s/%s.lock",
                            config->server_run_dir, config->server_name);
 
     pid_file->lock_fd = -1;
-    if ((size_t)written < sizeof(pid_file->path))
+    snprintf(pid_file->path, sizeof(pid_file->path), "%s/%s.pid", config->server_run_dir,
+             config->server_name);
+    if ((size_t)written < sizeof(pid_file->lock_path))
         return 0;
-    snprintf(why, size, "the path of the pid file in %s is too long", config->server_run_dir);
+    snprintf(why, size, "the path of the lock in %s is too long", config->server_run_dir);
     return -1;
 }
 
 int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int lock_fd, char *why,
                      size_t size)
 {
-    if (write_pid_path(pid_file, config, why, size) != 0)
+    if (write_lock_paths(pid_file, config, why, size) != 0)
         return -1;
-    if (!path_is(pid_file->path, lock_fd)) {
+    if (!path_is(pid_file->lock_path, lock_fd)) {
         snprintf(why, size,
                  "server.name and server.run_dir cannot change in an upgrade: %s is not "
-                 "the pid file of the running server",
-                 pid_file->path);
+                 "the lock of the running server",
+                 pid_file->lock_path);
         return -1;
     }
     pid_file->lock_fd = lock_fd;
+    process_record_add(lock_fd);
     signals_block();
     return 0;
 }
@@ -297,11 +322,14 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
 int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
                      struct salvage *salvage, const struct log_files *logs, char *why, size_t size)
 {
-    if (write_pid_path(pid_file, config, why, size) != 0)
+    if (write_lock_paths(pid_file, config, why, size) != 0)
         return -1;
     if (run_dir_prepare(config->server_run_dir, why, size) != 0 ||
         wait_for_lock(pid_file, config, why, size) != 0)
         return -1;
+    process_record_end_all(pid_file->lock_fd, WAIT_MS);
+    unlink(pid_file->path); /* of a dead master: until pid_file_write() this one starts */
+    process_record_add(pid_file->lock_fd);
     if (remove_segment(config, salvage, logs, why, size) == 0 &&
         remove_socket(config->control_socket, why, size) == 0)
         return 0;
@@ -311,23 +339,33 @@ int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
 
 void pid_file_write(const struct pid_file *pid_file)
 {
-    char text[32];
-    int length = snprintf(text, sizeof(text), "%d\n", getpid());
-    int fd = open(pid_file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(pid_file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
-    if (fd < 0 || !path_is(pid_file->path, pid_file->lock_fd) || ftruncate(fd, 0) != 0 ||
-        pwrite(fd, text, (size_t)length, 0) != length)
+    if (fd < 0 || fchmod(fd, 0644) != 0 || dprintf(fd, "%d\n", getpid()) < 0)
         event_log(LEVEL_ERROR, "cannot write %s: %s", pid_file->path, strerror(errno));
     if (fd >= 0)
         close(fd);
 }
 
-void pid_file_release(struct pid_file *pid_file)
+void pid_file_after_fork(struct pid_file *pid_file)
 {
     if (pid_file->lock_fd < 0)
         return;
-    if (pid_in(pid_file->lock_fd) == getpid() || pid_in(pid_file->lock_fd) == 0)
+    process_record_add(pid_file->lock_fd);
+    close(pid_file->lock_fd);
+    pid_file->lock_fd = -1;
+}
+
+void pid_file_release(struct pid_file *pid_file)
+{
+    long pid = pid_of_owner(pid_file);
+
+    if (pid_file->lock_fd < 0)
+        return;
+    if (pid == getpid() || pid == 0) {
         unlink(pid_file->path);
+        unlink(pid_file->lock_path);
+    }
     close(pid_file->lock_fd);
     pid_file->lock_fd = -1;
 }

@@ -1,8 +1,7 @@
 /*
- * The run directory, the pid file and the instance lock. The lock is a flock() on a read-only
- * descriptor of the pid file that every child inherits, so it is free only when the last process of
- * an instance has exited and its last listen socket is closed. The lock decides whether an instance
- * is alive, never a pid. The master.
+ * The run directory, the pid file and the instance lock. The lock is a flock() on a file beside the
+ * pid file that only this user can open. Only masters hold it: it decides whether an instance is
+ * alive, never a pid. The master.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
@@ -20,22 +19,22 @@
 int run_dir_prepare(const char *path, char *why, size_t size);
 
 struct pid_file {
-    int lock_fd; /* the pid file, read-only and locked; -1: not held */
-    char path[INSTANCE_PATH_MAX];
+    int lock_fd; /* RUN_DIR/NAME.lock, locked, with the process record; -1: not held */
+    char path[INSTANCE_PATH_MAX], lock_path[INSTANCE_PATH_MAX];
 };
 
 /*
- * Creates the run directory, acquires the lock and removes the segment and the control socket of a
- * dead instance of the same name, whose unwritten lines of LOGS go to SALVAGE. Fails immediately if
- * a master replies on the control socket; waits up to five seconds for the processes of a dead
- * master to exit. Returns 0 with signals blocked (service.h) until the caller handles them, or -1
- * with WHY.
+ * Creates the run directory, acquires the lock, ends the processes that a dead instance of the same
+ * name has left, after up to five seconds, and removes its segment and control socket; its unwritten
+ * lines of LOGS go to SALVAGE. Fails immediately if a master replies on the control socket, and
+ * after five seconds if one lives. Returns 0 with signals blocked (service.h) until the caller
+ * handles them, or -1 with WHY.
  */
 int pid_file_acquire(struct pid_file *pid_file, const struct config *config,
                      struct salvage *salvage, const struct log_files *logs, char *why, size_t size);
 
 /*
- * In a binary upgrade: takes over LOCK_FD from the old master if it is the pid file of CONFIG.
+ * In a binary upgrade: takes over LOCK_FD from the old master if it is the lock of CONFIG.
  * Returns like pid_file_acquire().
  */
 int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int lock_fd, char *why,
@@ -44,7 +43,12 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
 /* Writes the pid of this process. */
 void pid_file_write(const struct pid_file *pid_file);
 
-/* Releases the lock. Removes the file if it is empty or contains the pid of this process. */
+/* In a child of the master: adds it to the process record, and closes its copy of the lock. */
+void pid_file_after_fork(struct pid_file *pid_file);
+
+/*
+ * Releases the lock. Removes both files, unless the pid file contains the pid of another process.
+ */
 void pid_file_release(struct pid_file *pid_file);
 
 #endif

@@ -158,8 +158,7 @@ static pid_t fork_worker(const struct worker_process *worker, const struct pairs
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
                                  .doorbell = master->auxiliary.doorbell,
-                                 .alive_fd = master->auxiliary.alive[1],
-                                 .lock_fd = master->pid_file.lock_fd};
+                                 .alive_fd = master->auxiliary.alive[1]};
     pid_t pid;
 
     fflush(NULL);

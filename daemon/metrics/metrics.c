@@ -328,17 +328,16 @@ static void on_master_closed(evutil_socket_t fd, short what, void *argument)
 
 static int enter_metrics_sandbox(const struct metrics_setup *setup)
 {
-    int keep[CONFIG_LIST_MAX + 2];
+    int keep[CONFIG_LIST_MAX + 1];
     size_t count = 0;
     const struct sandbox_setup sandbox = {.role = SANDBOX_METRICS,
                                           .config = setup->config,
                                           .keep = keep,
-                                          .keep_count = setup->listen_count + 2};
+                                          .keep_count = setup->listen_count + 1};
 
     for (size_t i = 0; i < setup->listen_count; i++)
         keep[count++] = setup->listen_fd[i];
     keep[count++] = setup->master_fd;
-    keep[count++] = setup->lock_fd;
     return segment_restrict_reader(setup->segment) == 0 ? sandbox_enter(&sandbox) : -1;
 }
 

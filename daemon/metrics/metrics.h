@@ -30,7 +30,6 @@ struct metrics_setup {
      * process.
      */
     int master_fd;
-    int lock_fd; /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*

@@ -617,8 +617,8 @@ static int enter_sandbox(const struct sites *sites, const struct worker_setup *s
 {
     const struct files_root *root = &sites->site[0].root;
     int *roots = calloc(sites->count, sizeof(*roots)), failed;
-    const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell,
-                        setup->alive_fd,   setup->lock_fd,       root->descriptors};
+    const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->alive_fd,
+                        root->descriptors};
     const struct sandbox_setup sandbox = {
         .role = SANDBOX_WORKER,
         .config = setup->config,

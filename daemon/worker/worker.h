@@ -26,7 +26,6 @@ struct worker_setup {
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */
     int alive_fd; /* write end of a pipe, of which the logger has the read end; never written */
-    int lock_fd;  /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*

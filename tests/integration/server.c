@@ -699,7 +699,7 @@ void server_signal(pid_t pid, int signal)
 }
 
 /* True if SIGSTOP has stopped all threads of the process. */
-static bool process_is_stopped(pid_t pid)
+static bool all_threads_are_stopped(pid_t pid)
 {
     char pattern[64];
     glob_t threads;
@@ -722,7 +722,7 @@ static bool process_is_stopped(pid_t pid)
 void server_freeze(pid_t pid)
 {
     server_signal(pid, SIGSTOP);
-    WAIT_UNTIL(process_is_stopped(pid));
+    WAIT_UNTIL(all_threads_are_stopped(pid));
 }
 
 void server_attach(const struct server *server, struct segment_reader *reader)

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -260,6 +261,38 @@ static void start_right_after_kill_serves(void **state)
     close(port);
 }
 
+/*
+ * The master is a zombie, because nobody reaps it, and one worker is stopped. Somebody holds a lock
+ * on the pid file, which everybody may open.
+ */
+static void start_ends_what_a_killed_master_left(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 128], listen[64];
+    int port = keep_port(listen, sizeof(listen)), pid_file;
+    pid_t workers[WORKERS], killed;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, listen, NULL);
+    killed = server_pid(server);
+    assert_int_equal(server_workers(server, workers, WORKERS), WORKERS);
+    server_freeze(workers[0]);
+    snprintf(path, sizeof(path), "%s/run/%s.pid", server_directory(server), server_name(server));
+    pid_file = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(pid_file, LOCK_EX | LOCK_NB), 0);
+    server_signal(killed, SIGKILL);
+    server_mark_stopped(server);
+    server_start(server, listen, NULL);
+    http_expect(server_port(server), "/page.html", 200);
+    assert_int_equal(waitpid(killed, NULL, 0), killed);
+    assert_int_equal(waitpid(workers[0], NULL, 0), workers[0]);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    server_stop(server);
+    close(pid_file);
+    close(port);
+}
+
 /* A worker that is stopped when its master dies may still log requests. */
 static void logger_outlives_workers_of_killed_master(void **state)
 {
@@ -317,7 +350,7 @@ static void start_on_used_port_fails_and_leaves_nothing(void **state)
     assert_non_null(strstr(printed, strerror(EADDRINUSE)));
     free(printed);
     assert_int_equal(scratch_count("/dev/shm", segment), 1);
-    assert_int_equal(scratch_count(run_dir, ""), 2); /* socket and pid file of the first server */
+    assert_int_equal(scratch_count(run_dir, ""), 3); /* socket, lock and pid file of the first */
     http_expect(server_port(server), "/page.html", 200);
     server_stop(server);
 }
@@ -379,33 +412,24 @@ static void start_ignores_segment_of_another_user(void **state)
     server_stop(server);
 }
 
-/* Descriptors of process PID on the file PATH that are open for writing. */
-static unsigned count_writable(pid_t pid, const char *path)
+/* Descriptors of process PID on the file PATH. */
+static unsigned count_descriptors(pid_t pid, const char *path)
 {
-    char name[64], target[SCRATCH_PATH_MAX], info[256];
+    char name[64], target[SCRATCH_PATH_MAX];
     unsigned count = 0;
 
     for (int fd = 0; fd < 256; fd++) {
         ssize_t length;
-        char *text, *flags;
-        size_t size;
 
         snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, fd);
         length = readlink(name, target, sizeof(target) - 1);
         target[length > 0 ? length : 0] = '\0';
-        if (strcmp(target, path) != 0)
-            continue;
-        snprintf(info, sizeof(info), "/proc/%d/fdinfo/%d", pid, fd);
-        text = scratch_read(info, &size);
-        flags = strstr(text, "flags:");
-        assert_non_null(flags);
-        count += (strtoul(flags + 6, NULL, 8) & O_ACCMODE) != O_RDONLY;
-        free(text);
+        count += strcmp(target, path) == 0;
     }
     return count;
 }
 
-static void no_process_holds_the_pid_file_writable(void **state)
+static void only_the_master_holds_the_lock(void **state)
 {
     struct server *server = *state;
     struct stat status;
@@ -413,12 +437,13 @@ static void no_process_holds_the_pid_file_writable(void **state)
     pid_t worker;
 
     server_start(server, "workers.processes=1", NULL);
-    snprintf(path, sizeof(path), "%s/run/%s.pid", server_directory(server), server_name(server));
+    snprintf(path, sizeof(path), "%s/run/%s.lock", server_directory(server), server_name(server));
     assert_int_equal(server_workers(server, &worker, 1), 1);
-    assert_int_equal(count_writable(worker, path), 0);
-    assert_int_equal(count_writable(server_pid(server), path), 0);
+    assert_int_equal(count_descriptors(worker, path), 0);
+    assert_int_equal(count_descriptors(server_logger(server), path), 0);
+    assert_int_equal(count_descriptors(server_pid(server), path), 1);
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_mode & 07777, 0644);
+    assert_int_equal(status.st_mode & 07777, 0600);
     assert_int_equal(status.st_uid, geteuid());
     server_stop(server);
 }
@@ -550,12 +575,13 @@ int main(void)
         TEST(workers_killed_under_load_are_replaced),
         TEST(start_after_killed_master_succeeds),
         TEST(start_right_after_kill_serves),
+        TEST(start_ends_what_a_killed_master_left),
         TEST(logger_outlives_workers_of_killed_master),
         TEST(second_start_fails_and_first_is_unaffected),
         TEST(start_on_used_port_fails_and_leaves_nothing),
         TEST(second_start_with_other_run_dir_keeps_segment_of_first),
         TEST(start_ignores_segment_of_another_user),
-        TEST(no_process_holds_the_pid_file_writable),
+        TEST(only_the_master_holds_the_lock),
         TEST(run_dir_that_others_may_write_is_refused),
         TEST(file_at_control_socket_path_is_not_removed),
         TEST(stop_signal_during_start_leaves_nothing),

@@ -147,13 +147,13 @@ int __wrap_fexecve(int fd, char *const argv[], char *const envp[])
     bool open;
 
     (void)envp;
-    open = fcntl(atoi(argv[2]), F_GETFD) == 0 && fcntl(atoi(argv[4]), F_GETFD) == 0;
+    open = fcntl(atoi(argv[2]), F_GETFD) == 0;
     snprintf(channel, sizeof(channel), "%d", setup.command_fd);
     for (int i = 0; argv[i] != NULL; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
                  strcmp(argv[i], channel) == 0 ? "CHANNEL" : argv[i]);
     if (open && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        strcmp(text, "webserverd-acme --channel CHANNEL --lock 0 --user www --group www-group "
+        strcmp(text, "webserverd-acme --channel CHANNEL --user www --group www-group "
                      "--state-dir /state --ca-file  --directory https://ca/dir --email a@b.example "
                      "--retry-ms 2000 --no-jail --rsa2048 --challenge tls-alpn-01 "
                      "-- a.example b.example ") == 0)

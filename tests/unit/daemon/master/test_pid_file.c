@@ -9,6 +9,7 @@
 #include "common/segment_reader.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
+#include "daemon/master/process_record.h"
 #include "tests/unit/last_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -25,10 +26,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { OTHER_USER = 65534, OTHER_PID = 4711, WAIT_S = 5 };
+enum { OTHER_USER = 65534, WAIT_S = 5, PATIENCE_MS = 60000 };
 
 /* How far a master gets that is asked whether it lives. */
 enum master { ABSENT, SILENT, REPLIES };
@@ -40,10 +42,12 @@ static struct {
     void (*during_sleep)(void);
     void (*before_lock)(void); /* once */
     int unlink_error;          /* of the segment; 0: none */
+    bool killed;               /* the process that is waited for */
+    pid_t child;               /* 0: none */
     int holder;                /* another descriptor with the lock; -1: none */
     int descriptors;           /* before the test */
     char name[32];             /* of the instance; only this process has it */
-    char path[96], other[96], socket_path[96], why[512];
+    char path[96], lock[96], other[96], socket_path[96], why[512];
     struct config config;
     struct salvage salvage;
     struct log_files logs;
@@ -66,6 +70,13 @@ int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     static const char reply[] = "{\"ok\":true}\n";
 
+    if (scene.master == ABSENT) { /* the caller waits for the end of a process */
+        int ended = real_poll(fds, count, scene.killed ? PATIENCE_MS : 0);
+
+        scene.now_ns += ended == 0 ? (uint64_t)timeout_ms * NS_PER_MS : 0;
+        scene.killed = ended == 0; /* next */
+        return ended;
+    }
     if (scene.master == SILENT) {
         scene.now_ns += (uint64_t)timeout_ms * NS_PER_MS;
         return 0;
@@ -120,6 +131,7 @@ static int begin(void **state)
     own_directory_make();
     snprintf(scene.name, sizeof(scene.name), "unit%s", strrchr(own_directory, '-'));
     snprintf(scene.path, sizeof(scene.path), "%s/%s.pid", own_directory, scene.name);
+    snprintf(scene.lock, sizeof(scene.lock), "%s/%s.lock", own_directory, scene.name);
     snprintf(scene.other, sizeof(scene.other), "%s/other", own_directory);
     snprintf(scene.socket_path, sizeof(scene.socket_path), "%s/socket", own_directory);
     scene.holder = scene.listener = scene.client = -1;
@@ -138,9 +150,19 @@ static int begin(void **state)
     return 0;
 }
 
+static void end_child(void)
+{
+    if (scene.child > 0) {
+        kill(scene.child, SIGKILL);
+        waitpid(scene.child, NULL, 0);
+    }
+    scene.child = 0;
+}
+
 static int end(void **state)
 {
     (void)state;
+    end_child();
     pid_file_release(&scene.pid_file);
     signals_unblock();
     if (scene.holder >= 0)
@@ -216,7 +238,7 @@ static void expect_acquired(void)
     if (acquire() != 0)
         fail_msg("%s", scene.why);
     assert_true(signals_are_blocked());
-    assert_false(lock_is_free(scene.pid_file.path));
+    assert_false(lock_is_free(scene.pid_file.lock_path));
 }
 
 static void expect_reason(const char *words)
@@ -232,11 +254,53 @@ static void expect_refusal(const char *words)
     expect_reason(words);
 }
 
-/* Another process with the lock, whose pid file says OTHER_PID. */
+/* A running process, which will be left by a master. */
+static void fork_child(void)
+{
+    scene.child = fork();
+    if (scene.child == 0)
+        for (;;)
+            pause();
+    assert_true(scene.child > 0);
+}
+
+/* Returns how the child has ended by now: a signal, 0 if it lives. */
+static int end_of_child(void)
+{
+    int status = 0;
+
+    if (waitpid(scene.child, &status, WNOHANG) != scene.child)
+        return 0;
+    scene.child = 0;
+    return WTERMSIG(status);
+}
+
+/* Adds a process to the record as it does itself; START_LATER: one that had the same pid. */
+static void record(pid_t pid, uint64_t start_later)
+{
+    char boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%63s", boot), 1);
+    fclose(file);
+    file = fopen(scene.lock, "a");
+    assert_non_null(file);
+    fprintf(file, "%s %d %lu\n", boot, (int)pid,
+            (unsigned long)(process_start_ticks(pid) - start_later));
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The lock of another master, the child. */
 static void hold_lock(void)
 {
-    write_file(scene.path, "4711\n");
-    scene.holder = open(scene.path, O_RDONLY | O_CLOEXEC);
+    char pid[16];
+
+    fork_child();
+    snprintf(pid, sizeof(pid), "%d\n", (int)scene.child);
+    write_file(scene.path, pid);
+    record(scene.child, 0);
+    scene.holder = open(scene.lock, O_RDONLY | O_CLOEXEC);
     assert_true(scene.holder >= 0);
     assert_int_equal(real_lock(scene.holder, LOCK_EX | LOCK_NB), 0);
 }
@@ -284,13 +348,12 @@ static void first_process_gets_the_lock(void **state)
     expect_acquired();
     umask(before);
     assert_string_equal(scene.pid_file.path, scene.path);
-    assert_int_equal(stat(scene.path, &status), 0);
-    assert_int_equal(status.st_mode & 0777, 0644);
-    assert_int_equal(fcntl(scene.pid_file.lock_fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    assert_int_equal(stat(scene.lock, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
     assert_int_equal(scene.now_ns, 0);
     pid_file_release(&scene.pid_file);
     assert_int_equal(scene.pid_file.lock_fd, -1);
-    assert_false(exists(scene.path));
+    assert_false(exists(scene.lock));
 }
 
 static void running_server_is_reported_at_once(void **state)
@@ -298,10 +361,12 @@ static void running_server_is_reported_at_once(void **state)
     (void)state;
     hold_lock();
     run_master(REPLIES);
-    expect_refusal("' is already running with pid 4711; stop it with: wsctl -n unit-");
+    expect_refusal("' is already running with pid ");
+    expect_reason("; stop it with: wsctl -n unit-");
     assert_int_equal(scene.now_ns, 0);
     assert_false(signals_are_blocked());
-    expect_file(scene.path, "4711\n");
+    assert_true(exists(scene.path));
+    assert_int_equal(end_of_child(), 0);
 }
 
 static void expect_no_signal_held(void)
@@ -309,7 +374,7 @@ static void expect_no_signal_held(void)
     assert_false(signals_are_blocked());
 }
 
-static void processes_of_a_dead_master_are_waited_for(void **state)
+static void master_that_does_not_reply_is_waited_for(void **state)
 {
     static const enum master masters[] = {ABSENT, SILENT};
 
@@ -319,7 +384,7 @@ static void processes_of_a_dead_master_are_waited_for(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(masters); i++) {
         run_master(masters[i]);
         scene.now_ns = 0;
-        expect_refusal("' (pid 4711) still hold its lock and do not respond");
+        expect_refusal(") holds its lock and does not respond; kill it");
         expect_reason("use a name other than unit-");
         /* A master that does not reply takes a second of the last attempt. */
         assert_in_range(scene.now_ns, WAIT_S * NS_PER_S, (WAIT_S + 1) * NS_PER_S + NS_PER_S / 10);
@@ -335,21 +400,21 @@ static void lock_is_acquired_when_they_have_exited(void **state)
     assert_true(scene.now_ns > 0);
 }
 
-static void remove_pid_file(void)
+static void remove_lock(void)
 {
-    assert_int_equal(unlink(scene.path), 0);
+    assert_int_equal(unlink(scene.lock), 0);
 }
 
-static void replace_pid_file(void)
+static void replace_lock(void)
 {
     write_file(scene.other, "");
-    assert_int_equal(rename(scene.other, scene.path), 0);
+    assert_int_equal(rename(scene.other, scene.lock), 0);
 }
 
 /* The previous owner may do it between open() and flock(). */
 static void lock_of_a_file_that_was_removed_does_not_count(void **state)
 {
-    void (*const changes[])(void) = {remove_pid_file, replace_pid_file};
+    void (*const changes[])(void) = {remove_lock, replace_lock};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
@@ -357,17 +422,17 @@ static void lock_of_a_file_that_was_removed_does_not_count(void **state)
         scene.before_lock = changes[i];
         expect_acquired();
         assert_true(scene.now_ns > 0);
-        assert_false(lock_is_free(scene.path)); /* the file of that name */
+        assert_false(lock_is_free(scene.lock)); /* the file of that name */
         pid_file_release(&scene.pid_file);
         signals_unblock();
     }
 }
 
-static void symbolic_link_is_not_a_pid_file(void **state)
+static void symbolic_link_is_not_a_lock(void **state)
 {
     (void)state;
-    assert_int_equal(symlink(scene.other, scene.path), 0);
-    expect_refusal("cannot open the pid file");
+    assert_int_equal(symlink(scene.other, scene.lock), 0);
+    expect_refusal("cannot open the lock");
     expect_reason(strerror(ELOOP));
     assert_false(signals_are_blocked());
     assert_false(exists(scene.other));
@@ -386,7 +451,7 @@ static void run_directory_that_others_may_write_is_refused(void **state)
 static void path_that_is_too_long_is_refused(void **state)
 {
     char run_dir[INSTANCE_PATH_MAX + 1];
-    size_t length = INSTANCE_PATH_MAX - strlen("/.pid") - strlen(scene.name);
+    size_t length = INSTANCE_PATH_MAX - strlen("/.lock") - strlen(scene.name);
 
     (void)state;
     memset(run_dir, 'x', length);
@@ -401,7 +466,113 @@ static void path_that_is_too_long_is_refused(void **state)
     expect_reason("is too long");
     run_dir[length - 1] = '\0';
     expect_acquired();
-    assert_true(exists(scene.pid_file.path));
+    assert_true(exists(scene.pid_file.lock_path));
+}
+
+/* --- Processes that a dead master has left --- */
+
+static void left_process_is_killed_after_five_seconds(void **state)
+{
+    (void)state;
+    fork_child();
+    record(scene.child, 0);
+    expect_acquired();
+    assert_int_equal(scene.now_ns, WAIT_S * NS_PER_S);
+    assert_int_equal(end_of_child(), SIGKILL);
+    assert_non_null(strstr(last_event(&scene.events), "does not end: killing it"));
+}
+
+static void stopped_process_is_killed_at_once(void **state)
+{
+    int status;
+
+    (void)state;
+    fork_child();
+    kill(scene.child, SIGSTOP);
+    assert_int_equal(waitpid(scene.child, &status, WUNTRACED), scene.child);
+    record(scene.child, 0);
+    scene.killed = true;
+    expect_acquired();
+    assert_int_equal(scene.now_ns, 0);
+    assert_int_equal(end_of_child(), SIGKILL);
+    assert_non_null(strstr(last_event(&scene.events), "is stopped: killing it"));
+}
+
+/* Its parent does not reap it. */
+static void zombie_of_a_master_holds_nothing(void **state)
+{
+    siginfo_t info;
+
+    (void)state;
+    hold_lock();
+    release_lock();
+    kill(scene.child, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)scene.child, &info, WEXITED | WNOWAIT), 0);
+    expect_acquired();
+    assert_int_equal(scene.now_ns, 0);
+    assert_int_equal(event_count(&scene.events), 0);
+}
+
+static void process_with_a_reused_pid_is_not_killed(void **state)
+{
+    (void)state;
+    fork_child();
+    record(scene.child, 1);
+    expect_acquired();
+    assert_int_equal(scene.now_ns, 0);
+    assert_int_equal(end_of_child(), 0);
+}
+
+static void process_of_another_boot_is_not_killed(void **state)
+{
+    char line[64];
+
+    (void)state;
+    fork_child();
+    snprintf(line, sizeof(line), "other-boot %d %lu\n", (int)scene.child,
+             (unsigned long)process_start_ticks(scene.child));
+    write_file(scene.lock, line);
+    expect_acquired();
+    assert_int_equal(scene.now_ns, 0);
+    assert_int_equal(end_of_child(), 0);
+}
+
+/* Such as the old master of an upgrade, whose new one has died. */
+static void lock_of_a_left_process_does_not_stop_a_start(void **state)
+{
+    (void)state;
+    hold_lock();
+    write_file(scene.path, "2147483647\n");
+    scene.during_sleep = release_lock; /* its descriptor is this test's */
+    expect_acquired();
+    assert_int_equal(end_of_child(), SIGKILL);
+}
+
+static void record_has_the_living_processes(void **state)
+{
+    char text[512] = "";
+    FILE *file;
+    pid_t second;
+
+    (void)state;
+    expect_acquired();
+    record(1, 1); /* has ended: another process has its pid */
+    second = fork();
+    if (second == 0) {
+        pid_file_after_fork(&scene.pid_file);
+        _exit(scene.pid_file.lock_fd == -1 && !lock_is_free(scene.lock) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(second, &(int){0}, 0), second);
+    file = fopen(scene.lock, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_true(process_record_lives(scene.pid_file.lock_fd, 0) == false); /* but this one */
+    snprintf(scene.why, sizeof(scene.why), " %d ", (int)getpid());
+    assert_non_null(strstr(text, scene.why));
+    snprintf(scene.why, sizeof(scene.why), " %d ", (int)second);
+    assert_non_null(strstr(text, scene.why));
+    assert_null(strstr(text, " 1 "));
 }
 
 /* --- The segment of another instance --- */
@@ -574,8 +745,8 @@ static void pid_replaces_the_previous_content(void **state)
     char text[32];
 
     (void)state;
-    write_file(scene.path, "a text that is longer than the pid\n");
     expect_acquired();
+    write_file(scene.path, "a text that is longer than the pid\n");
     pid_file_write(&scene.pid_file);
     assert_int_equal(event_count(&scene.events), 0);
     snprintf(text, sizeof(text), "%d\n", (int)getpid());
@@ -584,20 +755,16 @@ static void pid_replaces_the_previous_content(void **state)
     assert_false(exists(scene.path));
 }
 
-static void pid_is_written_only_to_the_locked_file(void **state)
+/* Its text would never reach the file behind the link. */
+static void pid_is_not_written_through_a_link(void **state)
 {
     (void)state;
     expect_acquired();
-    replace_pid_file();
-    write_file(scene.path, "4711\n");
+    assert_int_equal(symlink(scene.other, scene.path), 0);
     pid_file_write(&scene.pid_file);
     assert_int_equal(event_count(&scene.events), 1);
-    expect_file(scene.path, "4711\n");
-    remove_pid_file();
-    pid_file_write(&scene.pid_file);
-    assert_int_equal(event_count(&scene.events), 2);
-    assert_non_null(strstr(last_event(&scene.events), strerror(ENOENT)));
-    assert_false(exists(scene.path));
+    assert_non_null(strstr(last_event(&scene.events), strerror(ELOOP)));
+    assert_false(exists(scene.other));
 }
 
 /* After an upgrade, the old master releases the lock of a file that belongs to the new one. */
@@ -608,7 +775,7 @@ static void file_with_another_pid_is_kept(void **state)
     write_file(scene.path, "4711\n");
     pid_file_release(&scene.pid_file);
     expect_file(scene.path, "4711\n");
-    assert_true(lock_is_free(scene.path));
+    assert_true(lock_is_free(scene.lock));
 }
 
 static void lock_that_is_not_held_is_not_released(void **state)
@@ -650,7 +817,7 @@ static void name_cannot_change_in_an_upgrade(void **state)
     hold_lock();
     scene.config.server_name = "unit-other";
     assert_int_equal(inherit(), -1);
-    expect_reason("unit-other.pid is not the pid file of the running server");
+    expect_reason("unit-other.lock is not the lock of the running server");
     assert_int_equal(scene.pid_file.lock_fd, -1);
     assert_false(signals_are_blocked());
 }
@@ -661,10 +828,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(first_process_gets_the_lock),
         TEST(running_server_is_reported_at_once),
-        TEST(processes_of_a_dead_master_are_waited_for),
+        TEST(master_that_does_not_reply_is_waited_for),
         TEST(lock_is_acquired_when_they_have_exited),
         TEST(lock_of_a_file_that_was_removed_does_not_count),
-        TEST(symbolic_link_is_not_a_pid_file),
+        TEST(left_process_is_killed_after_five_seconds),
+        TEST(stopped_process_is_killed_at_once),
+        TEST(zombie_of_a_master_holds_nothing),
+        TEST(process_with_a_reused_pid_is_not_killed),
+        TEST(process_of_another_boot_is_not_killed),
+        TEST(lock_of_a_left_process_does_not_stop_a_start),
+        TEST(record_has_the_living_processes),
+        TEST(symbolic_link_is_not_a_lock),
         TEST(run_directory_that_others_may_write_is_refused),
         TEST(path_that_is_too_long_is_refused),
         TEST(segment_of_a_live_server_is_kept),
@@ -678,7 +852,7 @@ int main(void)
         TEST(file_in_place_of_the_socket_is_kept),
         TEST(socket_of_another_user_is_kept),
         TEST(pid_replaces_the_previous_content),
-        TEST(pid_is_written_only_to_the_locked_file),
+        TEST(pid_is_not_written_through_a_link),
         TEST(file_with_another_pid_is_kept),
         TEST(lock_that_is_not_held_is_not_released),
         TEST(new_master_inherits_the_lock),

@@ -101,7 +101,7 @@ uid_t __wrap_geteuid(void)
 /* The test keeps its descriptors. */
 int __wrap_close_range(unsigned int first, unsigned int last, int flags)
 {
-    const int kept[] = {listen_fd[0], listen_fd[1], setup.master_fd, setup.lock_fd};
+    const int kept[] = {listen_fd[0], listen_fd[1], setup.master_fd};
 
     (void)flags;
     calls.ranges_closed++;
@@ -223,8 +223,7 @@ static int begin(void **state)
                                    .segment = &segment,
                                    .listen_fd = listen_fd,
                                    .listen_count = LISTEN_SOCKETS,
-                                   .master_fd = fds[1],
-                                   .lock_fd = fds[1]};
+                                   .master_fd = fds[1]};
     return own_segment_create(&segment, (struct segment_plan){0});
 }
 

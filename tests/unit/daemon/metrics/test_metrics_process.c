@@ -77,7 +77,7 @@ static int begin(void **state)
                                  .fd = -1,
                                  .segment = &segment};
     shown_pid = 0;
-    setup = (struct metrics_setup){.config = &config, .segment = &segment, .lock_fd = STDIN_FILENO};
+    setup = (struct metrics_setup){.config = &config, .segment = &segment};
     no_sockets = no_fork = false;
     events_forget();
     return own_segment_create(&segment, (struct segment_plan){0});
