@@ -161,6 +161,7 @@ struct message_keys_link {
 struct message_keys_set {
     uint32_t set;
     uint32_t count; /* of keys in the file that is sent with it */
+    uint32_t tls12; /* 1: handshakes of TLS 1.2 are signed, too */
 };
 
 struct message_keys_client {

@@ -6,6 +6,7 @@
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
+#include "daemon/keys/signed_content.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/private_keys.h"
@@ -33,6 +34,7 @@ struct key_set {
     LIST_ENTRY(key_set) link;
     uint32_t number;
     uint32_t clients;
+    bool tls12; /* besides TLS 1.3 */
     uint32_t count;
     EVP_PKEY *key[];
 };
@@ -91,6 +93,7 @@ static void add_key_set(struct keys *keys, const struct message_keys_set *messag
         return;
     }
     set->number = message->set;
+    set->tls12 = message->tls12 != 0;
     set->count = message->count;
     LIST_INSERT_HEAD(&keys->sets, set, link);
 }
@@ -144,18 +147,21 @@ static void on_sign_request(void *owner, int kind, const void *data, size_t leng
     _Alignas(struct message_signature) char
         space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
     struct message_signature *answer = (struct message_signature *)space;
-    size_t count = length - sizeof(*request), made;
+    size_t count = length - sizeof(*request), made = 0;
+    enum signed_content content = CONTENT_INVALID;
 
     (void)kind, (void)fd;
-    if (request->key >= client->set->count || scheme == NULL ||
-        !EVP_PKEY_is_a(client->set->key[request->key], scheme->key_type) ||
-        !signature_is_of_handshake(request->bytes, count)) {
+    if (request->key < client->set->count && scheme != NULL &&
+        EVP_PKEY_is_a(client->set->key[request->key], scheme->key_type))
+        content = signed_content_check(scheme, client->set->tls12, request->bytes, count);
+    if (content == CONTENT_INVALID) {
         channel_fail(client->channel, "requested what no handshake needs");
         return;
     }
     answer->number = request->number;
-    made = make_signature(client->set->key[request->key], scheme, request->bytes, count,
-                          answer->bytes);
+    if (content == CONTENT_VALID)
+        made = make_signature(client->set->key[request->key], scheme, request->bytes, count,
+                              answer->bytes);
     channel_send(client->channel, MESSAGE_SIGNATURE, answer, sizeof(*answer) + made, -1, false);
 }
 

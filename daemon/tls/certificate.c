@@ -134,6 +134,15 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
     return -1;
 }
 
+bool tls_certificate_is_authority(X509 *certificate)
+{
+    uint32_t flags = X509_get_extension_flags(certificate);
+
+    return (flags & EXFLAG_CA) != 0 || X509_check_ca(certificate) != 0 ||
+           ((flags & EXFLAG_KUSAGE) != 0 &&
+            (X509_get_key_usage(certificate) & KU_KEY_CERT_SIGN) != 0);
+}
+
 void tls_certificate_free(struct tls_certificate *certificate)
 {
     X509_free(certificate->leaf);

@@ -30,6 +30,9 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
                          size_t size);
 void tls_certificate_free(struct tls_certificate *certificate);
 
+/* True if it may issue others: basicConstraints CA, or keyUsage keyCertSign, or X.509 version 1. */
+bool tls_certificate_is_authority(X509 *certificate);
+
 /* How CERTIFICATE covers HOST, a DNS name in any case: the best match of its names. */
 enum tls_name_match tls_certificate_match(const struct tls_certificate *certificate,
                                           const char *host);

@@ -48,6 +48,7 @@ struct tls_host {
 struct tls_context {
     uint32_t references, number;
     bool remote;         /* signatures come from the keys process */
+    bool tls12;          /* besides TLS 1.3 */
     int keys;            /* their file: private_keys.h; -1: none, as they are in this process */
     SSL_CTX *validation; /* answers tls-alpn-01 */
     size_t count;
@@ -211,6 +212,11 @@ static int load_certificate_files(struct tls_context *context, const struct conf
             private_keys_add(context->keys, key_file, host->certificate.leaf, host->file, why,
                              size) != 0)
             return -1;
+        if (given && tls_certificate_is_authority(host->certificate.leaf))
+            event_log(LEVEL_WARN,
+                      "the certificate %s is that of an authority (CA): its key can issue "
+                      "certificates for any name; use one with basicConstraints CA:FALSE",
+                      host->file);
     }
     return 0;
 }
@@ -372,6 +378,7 @@ struct tls_context *tls_context_new(const struct config *config,
     context->keys = -1;
     context->number = ++number;
     context->remote = config->tls_keys_process;
+    context->tls12 = config->tls_protocols != TLS_PROTOCOLS_MODERN;
     if (load_hosts(context, config, managed, tickets, reason, sizeof(reason)) != 0) {
         snprintf(why, size, "[tls] certificate: %s", reason);
         tls_context_free(context);
@@ -408,7 +415,8 @@ bool tls_context_is_remote(const struct tls_context *context)
 
 int tls_context_keys(const struct tls_context *context, struct message_keys_set *set)
 {
-    *set = (struct message_keys_set){context->number, (uint32_t)context->count};
+    *set = (struct message_keys_set){
+        .set = context->number, .count = (uint32_t)context->count, .tls12 = context->tls12};
     return context->keys;
 }
 

@@ -17,12 +17,12 @@
 /* Signatures of a TLS server */
 
 static const struct signature_scheme schemes[] = {
-    {0x0403, "EC", "SHA2-256", false},  {0x0503, "EC", "SHA2-384", false},
-    {0x0603, "EC", "SHA2-512", false},  {0x0303, "EC", "SHA2-224", false},
-    {0x0804, "RSA", "SHA2-256", true},  {0x0805, "RSA", "SHA2-384", true},
-    {0x0806, "RSA", "SHA2-512", true},  {0x0401, "RSA", "SHA2-256", false},
-    {0x0501, "RSA", "SHA2-384", false}, {0x0601, "RSA", "SHA2-512", false},
-    {0x0301, "RSA", "SHA2-224", false}, {0x0807, "ED25519", NULL, false},
+    {0x0403, "EC", "SHA2-256", false, true},   {0x0503, "EC", "SHA2-384", false, true},
+    {0x0603, "EC", "SHA2-512", false, true},   {0x0303, "EC", "SHA2-224", false, false},
+    {0x0804, "RSA", "SHA2-256", true, true},   {0x0805, "RSA", "SHA2-384", true, true},
+    {0x0806, "RSA", "SHA2-512", true, true},   {0x0401, "RSA", "SHA2-256", false, false},
+    {0x0501, "RSA", "SHA2-384", false, false}, {0x0601, "RSA", "SHA2-512", false, false},
+    {0x0301, "RSA", "SHA2-224", false, false}, {0x0807, "ED25519", NULL, false, true},
 };
 
 /* OpenSSL has two names for each: "SHA2-256" and "SHA256". */
@@ -50,22 +50,6 @@ const struct signature_scheme *signature_scheme_get(uint32_t code)
         if (schemes[i].code == code)
             return &schemes[i];
     return NULL;
-}
-
-bool signature_is_of_handshake(const uint8_t *bytes, size_t length)
-{
-    /* TLS 1.3: 64 spaces, the text with its final zero, and the hash of all messages. */
-    static const char verify[] = "                                                                "
-                                 "TLS 1.3, server CertificateVerify";
-    enum { SHA256_BYTES = 32, SHA384_BYTES = 48 };
-    /* TLS 1.2: the randoms of client and server; a named curve, and a point on it. */
-    enum { RANDOMS = 64, NAMED_CURVE = 3, HEAD = RANDOMS + 4 };
-
-    if ((length == sizeof(verify) + SHA256_BYTES || length == sizeof(verify) + SHA384_BYTES) &&
-        memcmp(bytes, verify, sizeof(verify)) == 0)
-        return true;
-    return length > HEAD && bytes[RANDOMS] == NAMED_CURVE && bytes[RANDOMS + 3] > 0 &&
-           length == (size_t)HEAD + bytes[RANDOMS + 3];
 }
 
 /* The key of OpenSSL */

@@ -2,8 +2,7 @@
  * A private key for OpenSSL without the private part: signer_sign() makes its signatures. It is a
  * provider (provider(7)) in a library context of its own, so that no other use of OpenSSL finds it.
  *
- * And the signatures that a TLS server makes: their kinds (SignatureScheme of RFC 8446 section
- * 4.2.3), and what it signs.
+ * And the kinds of signatures that a TLS server makes (SignatureScheme of RFC 8446 section 4.2.3).
  */
 #ifndef DAEMON_TLS_REMOTE_KEY_H
 #define DAEMON_TLS_REMOTE_KEY_H
@@ -25,21 +24,15 @@ struct signature_scheme {
     const char *key_type; /* as EVP_PKEY_is_a() compares it */
     const char *digest;   /* NULL: part of the algorithm */
     bool pss;             /* RSASSA-PSS, with a salt as long as the digest */
+    bool tls13;           /* TLS 1.3 allows it in handshakes, too */
 };
 
 /*
- * The next three are pure. NULL: the server makes no such signature. DIGEST in any case; NULL or
+ * The next two are pure. NULL: the server makes no such signature. DIGEST in any case; NULL or
  * "": none.
  */
 const struct signature_scheme *signature_scheme_find(const char *key_type, const char *digest,
                                                      bool pss);
 const struct signature_scheme *signature_scheme_get(uint32_t code);
-
-/*
- * True if a TLS server signs such bytes in a handshake: the content of CertificateVerify in TLS 1.3
- * (RFC 8446 section 4.4.3), or randoms and ECDHE parameters in TLS 1.2 (RFC 8422 section 5.4). No
- * other signature of the key has a use for a client, so the owner of the key makes no other.
- */
-bool signature_is_of_handshake(const uint8_t *bytes, size_t length);
 
 #endif

@@ -74,6 +74,20 @@ def key_that_others_can_read_is_reported(bench):
 
 
 @test
+def certificate_of_an_authority_is_reported(bench):
+    """As "openssl req -x509" makes it; that of --self-signed is none."""
+    message = "localhost.pem is that of an authority (CA)"
+    expect_in(message.replace("localhost", "ec"), run(*bench.command(), "-t"), "-t")
+    with bench.start() as server:
+        until(lambda: message.replace("localhost", "ec") in server.output(), "the warning")
+    directory = bench.directory / "leaf"
+    directory.mkdir()
+    run(bench.programs / "webserverd", "--self-signed", directory)
+    settings = {"tls__certificate": f"{directory}/localhost.pem", "tls__key": f"{directory}/localhost.key"}
+    expect(message in run(*bench.command(**settings), "-t"), False, "a warning about a certificate of a server")
+
+
+@test
 def one_file_holds_certificate_and_key(bench):
     both = pathlib.Path(bench.path("both.pem"))
     both.touch(0o600)

@@ -392,7 +392,8 @@ def worker_with_links(server, keys):
 
 
 TLS13 = b" " * 64 + b"TLS 1.3, server CertificateVerify\0" + bytes(32)
-TLS12 = bytes(64) + b"\x03\x00\x1d\x20" + bytes(32)
+TLS12 = bytes(56) + b"DOWNGRD\x01\x03\x00\x1d\x20" + bytes(32)
+CERTIFICATE_REQUEST = b"\x30\x62\x02\x01\x00" + TLS12[5:66] + b"\x16\x20" + bytes(32)  # begins as one, on an unknown curve
 
 
 def request(key, scheme, content, kind="SIGN"):
@@ -406,6 +407,9 @@ INVALID = (
     (request(0, 0x0403, TLS13.replace(b"server", b"client")), "the text of a client"),
     (request(0, 0x0403, TLS12[:-1]), "a shorter point"),
     (request(0, 0x0403, TLS12[:64] + b"\x01" + TLS12[65:]), "an explicit curve"),
+    (request(1, 0x0401, TLS12.replace(b"DOWNGRD", bytes(7))), "a random without the mark of TLS 1.3"),
+    (request(0, 0x0403, CERTIFICATE_REQUEST), "a certificate request"),
+    (request(1, 0x0401, TLS13), "PKCS #1 in TLS 1.3"),
     (request(2, 0x0403, TLS13), "an unknown key"),
     (request(0, 0x0804, TLS13), "a scheme of another key"),
     (request(1, 0, TLS13), "an unknown scheme"),

@@ -164,10 +164,13 @@ static void await_close(int fd)
     close(fd);
 }
 
-/* Sends the set NUMBER of COUNT keys, although the file contains only those from FIRST on. */
+/*
+ * Sends the set NUMBER of COUNT keys, although the file contains only those from FIRST on. The odd
+ * ones are of configurations with TLS 1.2.
+ */
 static void send_set(uint32_t number, int first, uint32_t count)
 {
-    const struct message_keys_set set = {number, count};
+    const struct message_keys_set set = {number, count, .tls12 = number % 2};
     int file = memfd_create("keys", MFD_CLOEXEC);
 
     for (int i = first; i < KEYS; i++) {
@@ -196,38 +199,52 @@ static int add_client(uint32_t set)
     return fds[0];
 }
 
-/* What a server signs in TLS 1.3. */
-static const char context[] = "                                                                "
-                              "TLS 1.3, server CertificateVerify";
-enum { SIGNED_BYTES = sizeof(context) + 32 };
+/* What a server signs: in TLS 1.3, or in TLS 1.2 with X25519. */
+static const char verify[] = "                                                                "
+                             "TLS 1.3, server CertificateVerify";
+static const char downgraded[] = "DOWNGRD\x01\x03\x00\x1d\x20";
+enum { CONTENT_BYTES = sizeof(verify) + 32, DOWNGRADED = 56, EXCHANGE_BYTES = 100 };
 
-static void send_request(int fd, uint32_t number, uint32_t scheme, char first)
+/* That of TLS 1.2 if TLS 1.3 does not allow SCHEME. Returns its length. */
+static size_t write_content(uint8_t *bytes, uint32_t scheme)
+{
+    const struct signature_scheme *found = signature_scheme_get(scheme);
+
+    memset(bytes, 0xab, CONTENT_BYTES);
+    if (found == NULL || found->tls13) {
+        memcpy(bytes, verify, sizeof(verify));
+        return CONTENT_BYTES;
+    }
+    memcpy(bytes + DOWNGRADED, downgraded, sizeof(downgraded) - 1);
+    return EXCHANGE_BYTES;
+}
+
+/* The content begins with HEAD instead. */
+static void send_request(int fd, uint32_t number, uint32_t scheme, const char *head)
 {
     struct packet packet = {MESSAGE_SIGN, .sign = {1000 + number, number, scheme}};
+    size_t length = write_content(packet.sign.bytes, scheme);
 
-    memcpy(packet.sign.bytes, context, sizeof(context));
-    memset(packet.sign.bytes + sizeof(context), 0xab, SIGNED_BYTES - sizeof(context));
-    packet.sign.bytes[0] = (uint8_t)first;
-    send_packet(fd, &packet, sizeof(packet.sign) + SIGNED_BYTES);
+    memcpy(packet.sign.bytes, head, strlen(head));
+    send_packet(fd, &packet, sizeof(packet.sign) + length);
 }
 
 static bool is_valid(EVP_PKEY *signer, uint32_t code, const uint8_t *signature, size_t length)
 {
     const struct signature_scheme *scheme = signature_scheme_get(code);
     EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    uint8_t bytes[SIGNED_BYTES];
+    uint8_t bytes[CONTENT_BYTES];
+    size_t count = write_content(bytes, code);
     EVP_PKEY_CTX *options;
     bool valid;
 
-    memcpy(bytes, context, sizeof(context));
-    memset(bytes + sizeof(context), 0xab, SIGNED_BYTES - sizeof(context));
     assert_int_equal(
         EVP_DigestVerifyInit_ex(digest, &options, scheme->digest, NULL, NULL, signer, NULL), 1);
     if (scheme->pss) {
         assert_int_equal(EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING), 1);
         assert_int_equal(EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST), 1);
     }
-    valid = EVP_DigestVerify(digest, signature, length, bytes, sizeof(bytes)) == 1;
+    valid = EVP_DigestVerify(digest, signature, length, bytes, count) == 1;
     EVP_MD_CTX_free(digest);
     return valid;
 }
@@ -238,7 +255,7 @@ static void check_signature(int fd, uint32_t number, EVP_PKEY *signer, uint32_t 
     struct packet packet;
     size_t length;
 
-    send_request(fd, number, scheme, ' ');
+    send_request(fd, number, scheme, "");
     length = receive_packet(fd, &packet, MESSAGE_SIGNATURE) - sizeof(packet.signature);
     assert_int_equal(packet.signature.number, 1000 + number);
     assert_true(is_valid(signer, scheme, packet.signature.bytes, length));
@@ -258,8 +275,10 @@ static void each_kind_of_key_signs(void **state)
     check_signature(fd, RSA_1024, key[RSA_1024], 0x0804);
     check_signature(fd, RSA_1024, key[RSA_1024], 0x0401);
     check_signature(fd, ED25519, key[ED25519], 0x0807);
-    send_request(fd, RSA_1024, 0x0806,
-                 ' '); /* too long for the key: answered without a signature */
+    /* Answered without a signature: too long for the key; maybe ASN.1, which a client can send. */
+    send_request(fd, RSA_1024, 0x0806, "");
+    assert_int_equal(receive_packet(fd, &packet, MESSAGE_SIGNATURE), sizeof(packet.signature));
+    send_request(fd, RSA_1024, 0x0401, "\x30\x62\x02\x60");
     assert_int_equal(receive_packet(fd, &packet, MESSAGE_SIGNATURE), sizeof(packet.signature));
     check_signature(fd, EC, key[EC], 0x0503);
     close(fd);
@@ -269,8 +288,12 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
 {
     static const struct {
         uint32_t key, scheme;
-        char first;
-    } bad[] = {{KEYS, 0x0403, ' '}, {EC, 0x0203, ' '}, {EC, 0x0804, ' '}, {EC, 0x0403, 'x'}};
+        const char *head;
+    } bad[] = {{KEYS, 0x0403, ""},
+               {EC, 0x0203, ""},
+               {EC, 0x0804, ""},
+               {EC, 0x0403, "x"},
+               {RSA_1024, 0x0804, "x"}};
     int good;
 
     (void)state;
@@ -279,7 +302,7 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         int fd = add_client(SET);
 
-        send_request(fd, bad[i].key, bad[i].scheme, bad[i].first);
+        send_request(fd, bad[i].key, bad[i].scheme, bad[i].head);
         while (scene.faults == i)
             assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
         assert_int_equal(scene.faulty_worker, WORKER);
@@ -288,6 +311,24 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
         check_signature(good, EC, key[EC], 0x0403);
     }
     close(good);
+}
+
+static void key_exchange_without_tls12_is_a_fault(void **state)
+{
+    int with, without;
+
+    (void)state;
+    send_set(SET, EC, KEYS);
+    send_set(SET + 1, EC, KEYS);
+    with = add_client(SET);
+    without = add_client(SET + 1);
+    check_signature(with, RSA_1024, key[RSA_1024], 0x0401);
+    check_signature(without, RSA_1024, key[RSA_1024], 0x0804);
+    send_request(without, RSA_1024, 0x0401, "");
+    while (scene.faults == 0)
+        assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
+    await_close(without);
+    close(with);
 }
 
 static void client_of_a_set_that_is_missing_is_closed(void **state)
@@ -402,7 +443,7 @@ static void link_signs_with_the_keys_of_its_context(void **state)
     (void)state;
     assert_true(fd >= 0);
     check_signature(fd, 0, X509_get0_pubkey(certificate), 0x0403);
-    send_request(fd, 1, 0x0403, ' '); /* no such key */
+    send_request(fd, 1, 0x0403, ""); /* no such key */
     while (scene.faults == 0)
         assert_int_equal(event_base_loop(scene.base, EVLOOP_ONCE), 0);
     assert_int_equal(scene.faulty_worker, WORKER);
@@ -539,6 +580,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_kind_of_key_signs),
         TEST(request_that_no_handshake_needs_is_reported_as_a_fault),
+        TEST(key_exchange_without_tls12_is_a_fault),
         TEST(client_of_a_set_that_is_missing_is_closed),
         TEST(set_stays_until_its_last_client_ends),
         TEST(end_of_the_master_ends_all_clients),

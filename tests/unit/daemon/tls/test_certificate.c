@@ -105,6 +105,42 @@ static void every_name_counts(void **state)
     assert_false(tls_certificate_includes(&all, &none));
 }
 
+static void authority_is_recognized(void **state)
+{
+    static const struct {
+        const char *constraints, *usage;
+        bool is_authority;
+    } examples[] = {
+        {"critical,CA:TRUE", NULL, true},
+        {"critical,CA:TRUE", "critical,digitalSignature,keyCertSign", true},
+        {"critical,CA:TRUE", "critical,digitalSignature", true},
+        {"critical,CA:FALSE", "critical,digitalSignature,keyCertSign", true},
+        {NULL, "critical,keyCertSign", true},
+        {"critical,CA:FALSE", "critical,digitalSignature", false},
+        {"critical,CA:FALSE", NULL, false},
+        {NULL, "critical,digitalSignature,keyEncipherment", false},
+        {NULL, NULL, false},
+    };
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+        X509 *certificate = X509_new();
+
+        assert_true(self_signed_begin(certificate, key, "localhost", 1));
+        if (examples[i].constraints != NULL)
+            assert_true(
+                self_signed_extend(certificate, NID_basic_constraints, examples[i].constraints));
+        if (examples[i].usage != NULL)
+            assert_true(self_signed_extend(certificate, NID_key_usage, examples[i].usage));
+        assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
+        if (tls_certificate_is_authority(certificate) != examples[i].is_authority)
+            fail_msg("example %zu", i);
+        X509_free(certificate);
+    }
+    EVP_PKEY_free(key);
+}
+
 /* Files */
 
 enum { TEXT = 8192, WHY = 8192 };
@@ -192,6 +228,7 @@ int main(void)
         cmocka_unit_test(names_match_hosts),
         cmocka_unit_test(names_include_names),
         cmocka_unit_test(every_name_counts),
+        cmocka_unit_test(authority_is_recognized),
         cmocka_unit_test_setup_teardown(file_has_a_chain_and_names, make_directory,
                                         remove_directory),
         cmocka_unit_test_setup_teardown(unusable_file_is_explained, make_directory,

@@ -524,60 +524,6 @@ static void schemes_are_those_of_rfc_8446(void **state)
     assert_null(signature_scheme_get(0x0203)); /* ecdsa_sha1 */
 }
 
-enum { SPACES = 64, RANDOMS = 64 };
-
-static size_t write_certificate_verify(uint8_t *bytes, const char *role, size_t hash)
-{
-    memset(bytes, ' ', SPACES);
-    memcpy(bytes + SPACES, "TLS 1.3, ", 9);
-    memcpy(bytes + SPACES + 9, role, 6);
-    memcpy(bytes + SPACES + 15, " CertificateVerify", 19);
-    memset(bytes + SPACES + 34, 0xab, hash);
-    return SPACES + 34 + hash;
-}
-
-static void certificate_verify_of_a_server_is_of_a_handshake(void **state)
-{
-    uint8_t bytes[256];
-    size_t length = write_certificate_verify(bytes, "server", 32);
-
-    (void)state;
-    assert_true(signature_is_of_handshake(bytes, length));
-    assert_false(signature_is_of_handshake(bytes, length - 1));
-    assert_false(signature_is_of_handshake(bytes, length + 1));
-    assert_false(signature_is_of_handshake(bytes, 0));
-    for (size_t i = 0; i < SPACES + 34; i++) {
-        bytes[i] ^= 1;
-        assert_false(signature_is_of_handshake(bytes, length));
-        bytes[i] ^= 1;
-    }
-    assert_true(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "server", 48)));
-    assert_false(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "server", 64)));
-    assert_false(signature_is_of_handshake(bytes, write_certificate_verify(bytes, "client", 32)));
-}
-
-static void key_exchange_on_a_named_curve_is_of_a_handshake(void **state)
-{
-    static const struct {
-        uint8_t kind, point;
-        int more; /* bytes after the point */
-        bool valid;
-    } examples[] = {{3, 32, 0, true},   {3, 65, 0, true}, {3, 97, 0, true},  {3, 32, 1, false},
-                    {3, 32, -1, false}, {3, 0, 0, false}, {1, 32, 0, false}, {2, 32, 0, false}};
-    uint8_t bytes[256] = {0};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
-        bytes[RANDOMS] = examples[i].kind;
-        bytes[RANDOMS + 3] = examples[i].point;
-        assert_int_equal(signature_is_of_handshake(
-                             bytes, (size_t)(RANDOMS + 4 + examples[i].point + examples[i].more)),
-                         examples[i].valid);
-    }
-    for (size_t length = 0; length <= RANDOMS + 4; length++)
-        assert_false(signature_is_of_handshake(bytes, length));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,8 +537,6 @@ int main(void)
         cmocka_unit_test(next_keys_process_gets_all_requests_again),
         cmocka_unit_test(requests_on_the_link_are_bounded),
         cmocka_unit_test(schemes_are_those_of_rfc_8446),
-        cmocka_unit_test(certificate_verify_of_a_server_is_of_a_handshake),
-        cmocka_unit_test(key_exchange_on_a_named_curve_is_of_a_handshake),
     };
 
     return cmocka_run_group_tests(tests, make_keys, free_keys);
