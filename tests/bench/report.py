@@ -31,7 +31,7 @@ def ratio(results, ours, theirs):
     return ratio_of(costs(results[ours]), costs(results[theirs]))
 
 
-HEAD = (f"{'':14}{'CPU/request':>14}{'x floor':>9}{'ours/it':>9}{'95 % of that':>15}"
+HEAD = (f"{'':18}{'CPU/request':>14}{'x floor':>9}{'ours/it':>9}{'95 % of that':>15}"
         f"{'requests/s':>12}{'p50':>10}{'p99':>10}{'PSS':>11}")
 
 
@@ -50,7 +50,7 @@ def block(title, results):
         if "webserverd" in results and name != "webserverd":
             median, low, high = ratio(results, "webserverd", name)
             ours, interval = f"{median:.2f}", f"{low:.2f} .. {high:.2f}"
-        lines.append(f"  {name:12}{median_of(figures, 'cpu_us'):11.2f} us{floor:>9}{ours:>9}{interval:>15}"
+        lines.append(f"  {name:16}{median_of(figures, 'cpu_us'):11.2f} us{floor:>9}{ours:>9}{interval:>15}"
                      f"{median_of(figures, 'rate'):12,.0f}{microseconds(median_of(figures, 'p50_us')):>10}"
                      f"{microseconds(median_of(figures, 'p99_us')):>10}{figures['pss_kib'] / 1024:7.1f} MiB")
     return "\n".join(lines)
@@ -65,8 +65,8 @@ BARS = [
     ("close", "best", 0.92, MEDIAN), ("304", "nginx", 0.75, MEDIAN), ("404", "nginx", 0.75, MEDIAN),
     ("files", "best", 0.70, MEDIAN), ("pipeline", "nginx", 0.50, MEDIAN),
     ("h2-small", "h2o", 1.00, MEDIAN), ("h2-c10", "h2o", 1.00, MEDIAN), ("h2-1m", "h2o", 1.00, MEDIAN),
-    ("tls-small", "best over TLS", 0.80, MEDIAN), ("tls-close", "nginx", 1.15, MEDIAN),
-    ("tls-close-local", "nginx", 1.00, MEDIAN), ("tls-resume", "nginx", 1.00, MEDIAN),
+    ("tls-small", "best over TLS", 0.80, MEDIAN), ("tls-full", "nginx", 1.15, MEDIAN),
+    ("tls-full-local", "nginx", 1.00, MEDIAN), ("tls-resume", "nginx", 1.00, MEDIAN),
     ("tls-1m", "h2o", 1.00, MEDIAN),
     ("100k", "best", 1.05, INTERVAL), ("1m", "best", 1.05, INTERVAL), ("64m", "best", 1.05, INTERVAL),
 ]
@@ -106,7 +106,7 @@ def plot(results, path, titles):
     """Plots CPU per request relative to the floor (to webserverd if there is no floor) as PNG."""
     if shutil.which("gnuplot") is None:
         return False
-    names = [name for name in ("webserverd", "lighttpd", "h2o", "nginx", "apache2")
+    names = [name for name in ("webserverd", "lighttpd", "h2o", "nginx", "caddy", "apache2")
              if any(name in one for one in results.values())]
     data = path + ".dat"
     with open(data, "w") as file:

@@ -3,7 +3,9 @@
 All do equal work: one serving process (or thread) on one core, the same files, unlimited keep-alive requests,
 16,384 connections, an open-file cache where the server has one, and an access log in combined format, or none.
 """
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -148,21 +150,39 @@ class Webserverd:
         return server
 
 
-class Nginx:
+class Peer:
+    """A server to compare with: the packaged one or the binary PATH, which is then named by its version, too."""
+
+    key = ""
+    version_option = "-v"
+    tls = False  # measured over TLS
+
+    def __init__(self, path=None):
+        self.path = path or binary(self.key)
+        try:
+            done = subprocess.run([self.path, self.version_option], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Unavailable(f"{self.path} {self.version_option}: {error}") from error
+        found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+        self.version = found.group() if found else "?"
+        self.name = f"{self.key}-{self.version}" if path else self.key
+
+
+class Nginx(Peer):
     """sendfile is off for small files (one write instead of four calls) and on for large ones: the faster way."""
 
-    name = "nginx"
+    key, tls = "nginx", True
 
     def start(self, site, work, log, tickets=False):
         port, tls_port, http2_port = free_port(), free_port(), free_port()
-        logged = os.path.join(work, "nginx.log")
+        logged = os.path.join(work, f"{self.name}.log")
         pem, key = certificate(site)
         access = f"{logged} combined buffer=64k flush=1s" if log else "off"
-        temporary = "".join(f"{kind}_temp_path {work}/nginx.{kind};\n" for kind in
+        temporary = "".join(f"{kind}_temp_path {work}/{self.name}.{kind};\n" for kind in
                             ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        config = write(os.path.join(work, "nginx.conf"), f"""
-daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {work}/nginx.pid;
-error_log {work}/nginx.err;
+        config = write(os.path.join(work, f"{self.name}.conf"), f"""
+daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {work}/{self.name}.pid;
+error_log {work}/{self.name}.err;
 events {{ worker_connections 16384; multi_accept on; }}
 http {{
     default_type text/html; sendfile off; tcp_nodelay on;
@@ -175,29 +195,30 @@ http {{
         listen 127.0.0.1:{tls_port} ssl backlog=4096;
         ssl_certificate {pem}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
         ssl_ciphers {TLS_CIPHERS}; ssl_session_tickets {"on" if tickets else "off"}; ssl_session_cache off;
+        ssl_conf_command NumTickets 1;
         location /gz/ {{ gzip on; gzip_types *; }}
         location /large/ {{ sendfile on; tcp_nopush on; }}
     }}
 }}
 """)
-        server = Server(self.name, [binary("nginx"), "-c", config], port, logged if log else None, tls_port=tls_port)
+        server = Server(self.name, [self.path, "-c", config], port, logged if log else None, tls_port=tls_port)
         server.http2_port = http2_port
         return server
 
 
-class Lighttpd:
-    name = "lighttpd"
+class Lighttpd(Peer):
+    key = "lighttpd"
 
     def start(self, site, work, log):
-        port, logged = free_port(), os.path.join(work, "lighttpd.log")
-        cache = os.path.join(work, "lighttpd.cache")
+        port, logged = free_port(), os.path.join(work, f"{self.name}.log")
+        cache = os.path.join(work, f"{self.name}.cache")
         os.makedirs(cache, exist_ok=True)
         access = f'server.modules += ("mod_accesslog")\naccesslog.filename = "{logged}"' if log else ""
-        config = write(os.path.join(work, "lighttpd.conf"), f"""
+        config = write(os.path.join(work, f"{self.name}.conf"), f"""
 server.document-root = "{site}"
 server.port = {port}
 server.bind = "127.0.0.1"
-server.errorlog = "{work}/lighttpd.err"
+server.errorlog = "{work}/{self.name}.err"
 server.max-connections = 16384
 server.max-fds = 20000
 server.max-keep-alive-requests = 1000000000
@@ -212,24 +233,24 @@ $HTTP["url"] =~ "^/gz/" {{
 }}
 {access}
 """)
-        return Server(self.name, [binary("lighttpd"), "-D", "-f", config], port, logged if log else None)
+        return Server(self.name, [self.path, "-D", "-f", config], port, logged if log else None)
 
 
-class H2o:
-    name = "h2o"
+class H2o(Peer):
+    key, version_option, tls = "h2o", "--version", True
 
     def start(self, site, work, log, tickets=False):
-        port, tls_port, logged = free_port(), free_port(), os.path.join(work, "h2o.log")
+        port, tls_port, logged = free_port(), free_port(), os.path.join(work, f"{self.name}.log")
         pem, key = certificate(site)
         access = f"access-log: {logged}" if log else ""
         user = "user: root" if os.getuid() == 0 else ""
-        config = write(os.path.join(work, "h2o.conf"), f"""
+        config = write(os.path.join(work, f"{self.name}.conf"), f"""
 num-threads: 1
 max-connections: 16384
 http1-request-timeout: 600
 tcp-fastopen: 0
-pid-file: {work}/h2o.pid
-error-log: {work}/h2o.err
+pid-file: {work}/{self.name}.pid
+error-log: {work}/{self.name}.err
 {user}
 listen: {{ host: 127.0.0.1, port: {port} }}
 listen:
@@ -244,11 +265,38 @@ hosts:
       "/gz": {{ file.dir: {site}/gz, compress: [gzip] }}
       "/": {{ file.dir: {site} }}
 """)
-        return Server(self.name, [binary("h2o"), "-c", config], port, logged if log else None, tls_port=tls_port)
+        return Server(self.name, [self.path, "-c", config], port, logged if log else None, tls_port=tls_port)
 
 
-class Apache:
-    name = "apache2"
+class Caddy(Peer):
+    """It has no log in combined format: its log lines are JSON. On one core Go runs its code on one thread."""
+
+    key, version_option, tls = "caddy", "version", True
+
+    def start(self, site, work, log, tickets=False):
+        port, tls_port, logged = free_port(), free_port(), os.path.join(work, f"{self.name}.log")
+        pem, key = certificate(site)
+        logs = {"default": {"writer": {"output": "file", "filename": f"{work}/{self.name}.err"}, "exclude": ["http.log.access"]}}
+        if log:
+            logs["access"] = {"writer": {"output": "file", "filename": logged, "roll": False}, "include": ["http.log.access"]}
+        common = {"idle_timeout": "600s", "automatic_https": {"disable": True}, "routes": [
+            {"match": [{"path": ["/gz/*"]}], "handle": [{"handler": "encode", "encodings": {"gzip": {}}}]},
+            {"handle": [{"handler": "file_server", "root": site}]}]} | ({"logs": {}} if log else {})
+        config = write(os.path.join(work, f"{self.name}.json"), json.dumps({
+            "admin": {"disabled": True, "config": {"persist": False}},
+            "logging": {"logs": logs},
+            "storage": {"module": "file_system", "root": f"{work}/{self.name}"},
+            "apps": {
+                "http": {"servers": {
+                    "plain": {"listen": [f"127.0.0.1:{port}"], "protocols": ["h1", "h2c"]} | common,
+                    "tls": {"listen": [f"127.0.0.1:{tls_port}"], "tls_connection_policies": [{"default_sni": "localhost"}]} | common}},
+                "tls": {"certificates": {"load_files": [{"certificate": pem, "key": key}]},
+                        "session_tickets": {"disabled": not tickets}}}}))
+        return Server(self.name, [self.path, "run", "--config", config], port, logged if log else None, tls_port=tls_port)
+
+
+class Apache(Peer):
+    key = "apache2"
 
     def start(self, site, work, log):
         port, logged = free_port(), os.path.join(work, "apache.log")
@@ -290,7 +338,7 @@ DocumentRoot {site}
 </Location>
 {access if log else ""}
 """)
-        return Server(self.name, [binary("apache2"), "-DFOREGROUND", "-f", config],
+        return Server(self.name, [self.path, "-DFOREGROUND", "-f", config],
                       port, logged if log else None)
 
 
@@ -311,4 +359,4 @@ class Floor:
         return Server(self.name, command, port, cores=cores)
 
 
-PEERS = {peer.name: peer for peer in (Nginx, H2o, Lighttpd, Apache)}
+PEERS = {peer.key: peer for peer in (Nginx, H2o, Lighttpd, Caddy, Apache)}

@@ -22,7 +22,8 @@ from scenarios import SCENARIOS
 BY_KEY = {scenario.key: scenario for scenario in SCENARIOS}
 SMALL, MANY_CONNECTIONS, MANY_FILES = BY_KEY["small"], BY_KEY["small-5000"], BY_KEY["files"]
 IDLE = 10000
-RESUMING_CLIENTS = 8
+HANDSHAKE_CLIENTS = 8
+HANDSHAKE_MARK = {True: "r", False: "*"}  # of openssl s_time for a connection, by whether its session is resumed
 IDLE_BAR_MIB, WATCHED_BAR, THREADS_BAR = 6.5, 1.02, 1.10
 FILES_BAR, CONNECTIONS_BAR = 1.10, 1.05
 ASK = b"GET /1k.html HTTP/1.1\r\nHost: bench\r\n\r\n"
@@ -72,32 +73,33 @@ def idle(servers, tls=False):
     return results
 
 
-def resumed_connections(server, seconds):
-    """Resumed connections, each with a request: (their number, CPU time in nanoseconds)."""
+def handshake_connections(server, seconds, resumed):
+    """Connections with one request each, all resumed or none: (their number, CPU time in nanoseconds)."""
     before = server.cpu_ns()
     clients = [subprocess.Popen(
-        ["taskset", "-c", LOAD_CORE, "openssl", "s_time", "-connect", f"127.0.0.1:{server.tls_port}", "-reuse",
-         "-www", "/1k.html", "-time", str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for _ in range(RESUMING_CLIENTS)]
+        ["taskset", "-c", LOAD_CORE, "openssl", "s_time", "-connect", f"127.0.0.1:{server.tls_port}",
+         "-reuse" if resumed else "-new", "-ciphersuites", "TLS_AES_256_GCM_SHA384", "-www", "/1k.html", "-time", str(seconds)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(HANDSHAKE_CLIENTS)]
     texts = [client.communicate()[0] for client in clients]
     time.sleep(load.SETTLE)
     used = server.cpu_ns() - before
-    marks = "".join(re.search(r"^starting\n(\S*)", text, re.MULTILINE).group(1) for text in texts)
-    if marks.strip("r") or not marks:  # one for each connection: r is a resumed session
+    start = "^starting\n" if resumed else "^Collecting .*\n"
+    marks = "".join(re.search(start + r"(\S*)", text, re.MULTILINE).group(1) for text in texts)
+    if marks.strip(HANDSHAKE_MARK[resumed]) or not marks:
         raise RuntimeError(f"{server.name} resumed {marks.count('r')} of {len(marks)} sessions")
     return len(marks), used
 
 
-def resume(servers, rounds, seconds):
-    """Interleaved rounds of resumed connections, as load.compare()."""
+def handshakes(servers, rounds, seconds, resumed):
+    """Interleaved rounds of connections, as load.compare()."""
     figures = {}
     for server in servers:
-        resumed_connections(server, 1)
+        handshake_connections(server, 1, resumed)
         figures[server.name] = {"pss_kib": server.pss_kib(), "rounds": []}
     for turn in range(rounds):
         at = turn % len(servers)
         for server in servers[at:] + servers[:at]:
-            count, used = resumed_connections(server, seconds)
+            count, used = handshake_connections(server, seconds, resumed)
             figures[server.name]["rounds"].append({"cpu_us": used / count / 1000, "rate": count / seconds, "failed": 0,
                                                    "p50_us": None, "p99_us": None})
     return figures
