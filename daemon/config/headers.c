@@ -8,7 +8,7 @@
 
 /* Loading the section. */
 
-enum { SERVER_MAX = 64 }; /* bytes */
+enum { SERVER_MAX = 64, MEDIA_TYPE_MAX = 200 }; /* bytes */
 
 /* Fields that the server itself sets. */
 static const struct {
@@ -23,12 +23,10 @@ static const struct {
     {"Trailer", "the server sets it"},
     {"Upgrade", "the server supports no other protocol"},
     {"Date", "the server sets it"},
-    {"Content-Type", "set media types in [mime]: extension = type"},
     {"Content-Encoding", "see [cache] precompressed and compress"},
     {"Content-Range", "the server sets it"},
     {"Accept-Ranges", "the server sets it"},
     {"ETag", "the server derives it from the file"},
-    {"Last-Modified", "the server derives it from the file"},
     {"Location", "the server sets it"},
     {"Allow", "the server sets it"},
     {"Retry-After", "the server sets it"},
@@ -226,13 +224,57 @@ static bool check_field_meaning(struct config_report *report, const struct confi
     return false;
 }
 
+/* TYPE/SUBTYPE; parameters after a ';' are not checked. */
+static bool check_media_type(struct config_report *report, const struct config_entry *entry)
+{
+    size_t length = strcspn(entry->value, ";"), slash = strcspn(entry->value, "/");
+    struct span main_type = {entry->value, slash};
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+
+    if (strlen(entry->value) > MEDIA_TYPE_MAX) {
+        config_report_error(report, &place, "", "a media type has at most %d bytes",
+                            MEDIA_TYPE_MAX);
+        return false;
+    }
+    if (slash < length && config_is_token(main_type) &&
+        config_is_token((struct span){entry->value + slash + 1, length - slash - 1}))
+        return true;
+    config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
+                        "'%.*s' is not a media type",
+                        CONFIG_QUOTED(((struct span){entry->value, strlen(entry->value)})));
+    return false;
+}
+
+/* The type of files by path; by extension it is in [mime]. */
+static bool check_content_type(struct config_report *report, const struct config_entry *entry)
+{
+    struct span scope = argument_of(entry).scope;
+
+    if (scope.length > 0 && scope.start[0] == '/')
+        return check_media_type(report, entry);
+    config_report_error(report, &entry->key_place,
+                        "set it in [headers /path], or in [mime]: extension = type, default = type",
+                        "Content-Type can only be set for a path");
+    return false;
+}
+
+static bool check_last_modified(struct config_report *report, const struct config_entry *entry)
+{
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+
+    if (entry->value[0] == '\0')
+        return true;
+    config_report_error(report, &place,
+                        "write 'Last-Modified =': the server derives it from the file",
+                        "Last-Modified can only be removed");
+    return false;
+}
+
 /* Server is part of the prepared prefix of every response, which is the same for all paths. */
 static bool check_server_field(struct config_report *report, const struct config_entry *entry)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
 
-    if (entry->key.length != 6 || strncasecmp(entry->key.start, "Server", 6) != 0)
-        return true;
     if (entry->argument.length > 0) {
         config_report_error(report, &entry->key_place, "set it in [headers]",
                             "Server is the same in all responses");
@@ -242,6 +284,25 @@ static bool check_server_field(struct config_report *report, const struct config
         return true;
     config_report_error(report, &place, "", "Server has at most %d bytes", SERVER_MAX);
     return false;
+}
+
+/* Fields that the server writes itself, by these lines. */
+static const struct {
+    const char *name;
+    bool (*check)(struct config_report *report, const struct config_entry *entry);
+} written_fields[] = {
+    {"Server", check_server_field},
+    {"Content-Type", check_content_type},
+    {"Last-Modified", check_last_modified},
+};
+
+static bool check_written_field(struct config_report *report, const struct config_entry *entry)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(written_fields); i++)
+        if (span_is_nocase(entry->key,
+                           (struct span){written_fields[i].name, strlen(written_fields[i].name)}))
+            return written_fields[i].check(report, entry);
+    return true;
 }
 
 static bool check_always(struct config_report *report, const struct config_entry *entry)
@@ -346,7 +407,7 @@ void config_header_add(struct config_draft *draft, const struct config_entry *en
         config_report_duplicate(report, entry, draft->header_lines[i]);
     } else if (check_field_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
                check_field_value(report, entry) && check_field_meaning(report, entry) &&
-               check_server_field(report, entry) && check_always(report, entry)) {
+               check_written_field(report, entry) && check_always(report, entry)) {
         store_header(draft, entry, i);
     }
 }
@@ -466,9 +527,12 @@ static bool is_overridden(const struct header_rules *rules, const struct config_
     return false;
 }
 
-static bool is_server(const struct config_header *rule)
+static bool is_written_elsewhere(const struct config_header *rule)
 {
-    return strcasecmp(rule->name, "Server") == 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(written_fields); i++)
+        if (strcasecmp(rule->name, written_fields[i].name) == 0)
+            return true;
+    return false;
 }
 
 size_t header_rule_bytes(const struct config_header *rule)
@@ -497,7 +561,7 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
                           strncasecmp(rule->name, policy, strlen(policy)) != 0;
 
         if (rule->value[0] == '\0' || of_content != (part == HEADER_OF_CONTENT) ||
-            is_server(rule) || rule_rank(rule, path, part) == 0 ||
+            is_written_elsewhere(rule) || rule_rank(rule, path, part) == 0 ||
             is_overridden(rules, rule, path, part))
             continue;
         end = append_text(end, rule->name);
@@ -508,11 +572,15 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
     return (size_t)(end - buffer);
 }
 
-const char *header_rules_server(const struct header_rules *rules)
+const char *header_rules_value(const struct header_rules *rules, const char *path, const char *name)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (is_server(&rules->rule[i]))
-            return rules->rule[i].value;
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct config_header *rule = &rules->rule[i];
+
+        if (strcasecmp(rule->name, name) == 0 && rule_rank(rule, path, HEADER_OF_CONTENT) > 0 &&
+            !is_overridden(rules, rule, path, HEADER_OF_CONTENT))
+            return rule->value;
+    }
     return NULL;
 }
 
@@ -531,22 +599,6 @@ static size_t find_mime_pair(const struct config *config, struct span extension)
             strncasecmp(config->mime_extensions[i], extension.start, extension.length) != 0))
         i++;
     return i;
-}
-
-/* TYPE/SUBTYPE; parameters after a ';' are not checked. */
-static bool check_media_type(struct config_report *report, const struct config_entry *entry)
-{
-    size_t length = strcspn(entry->value, ";"), slash = strcspn(entry->value, "/");
-    struct span main_type = {entry->value, slash};
-    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
-
-    if (slash < length && config_is_token(main_type) &&
-        config_is_token((struct span){entry->value + slash + 1, length - slash - 1}))
-        return true;
-    config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
-                        "'%.*s' is not a media type",
-                        CONFIG_QUOTED(((struct span){entry->value, strlen(entry->value)})));
-    return false;
 }
 
 /* Makes room for one more pair. Returns 0 or -1; existing pairs are kept in both cases. */

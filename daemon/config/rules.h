@@ -113,10 +113,11 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
                           char *buffer);
 
 /*
- * The value of Server in [headers]: "" to send none, NULL if it is not set. header_rules_write()
- * does not write it.
+ * The value of field NAME for PATH, as above: "" to send none, NULL if it is not set. Needed for
+ * those that header_rules_write() does not write: Server, Content-Type and Last-Modified.
  */
-const char *header_rules_server(const struct header_rules *rules);
+const char *header_rules_value(const struct header_rules *rules, const char *path,
+                               const char *name);
 
 /* --- redirects.c --- */
 

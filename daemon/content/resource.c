@@ -18,6 +18,7 @@
 enum {
     COMPRESS_MIN = 512,          /* bytes; for less, gzip's framing outweighs the savings */
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
+    DATE_MIN_S = 24 * 60 * 60,   /* earlier mtimes say nothing: reproducible archives set them */
     NAMES_WARM_S = 10, /* for this long a looked-up name is assumed to be in the kernel's cache */
 };
 
@@ -45,6 +46,7 @@ static int read_whole(const struct file *file, char *buffer, enum files_effort e
 struct build {
     const struct resource_source *source;
     struct span path;   /* the file's */
+    const char *type;   /* media type */
     enum coding coding; /* CODING_IDENTITY: the file itself */
     bool made;          /* the variant is compressed here, not loaded from a file */
     struct variants variants;
@@ -57,6 +59,13 @@ static const struct file_identity *file_of(const struct build *build)
     return &build->variants.member[build->made ? CODING_IDENTITY : build->coding];
 }
 
+static const char *type_of(const struct resource_source *source, const char *path)
+{
+    const char *configured = header_rules_value(source->headers, path, "Content-Type");
+
+    return configured != NULL ? configured : mime_type(source->mime, path);
+}
+
 /* A variant's Last-Modified is the later of both mtimes. */
 static int64_t modified_of(const struct build *build)
 {
@@ -66,11 +75,16 @@ static int64_t modified_of(const struct build *build)
     return own > original ? own : original;
 }
 
+static bool has_date(const struct build *build)
+{
+    return modified_of(build) >= DATE_MIN_S &&
+           header_rules_value(build->source->headers, build->path.start, "Last-Modified") == NULL;
+}
+
 static bool may_gzip(const struct build *build, uint64_t length)
 {
     return build->source->compress && build->coding == CODING_IDENTITY && length >= COMPRESS_MIN &&
-           length <= build->source->memory_limit &&
-           coding_compressible(mime_type(build->source->mime, build->path.start));
+           length <= build->source->memory_limit && coding_compressible(build->type);
 }
 
 /* True if there is more than one variant, or could be. */
@@ -98,13 +112,13 @@ struct head_text {
     uint32_t length;
     struct head_piece type_fields, common_fields, validators, etag, modified;
     /*
-     * Last-Modified is the mtime. An mtime in the future is sent as now (RFC 9110 section 8.8.2.1)
-     * and not used in comparisons.
+     * Last-Modified is the mtime, if it is sent. An mtime in the future is sent as now (RFC 9110
+     * section 8.8.2.1) and not used in comparisons.
      */
     bool dated;
 };
 
-/* Truncates if there is no room, because media types from the configuration have any length. */
+/* Has room for all fields: the configuration bounds media types and its own fields. */
 static void __attribute__((format(printf, 2, 3)))
 append_to_head(struct head_text *head, const char *format, ...)
 {
@@ -171,21 +185,22 @@ static void put_rules(struct head_text *head, const struct build *build, enum he
 static void write_head(struct head_text *head, const struct build *build, uint64_t length)
 {
     int64_t modified_s = modified_of(build), now_s = time(NULL);
+    bool has_date_field = has_date(build);
 
     head->length = 0;
     head->modified = (struct head_piece){0, 0};
-    head->dated = modified_s <= now_s;
+    head->dated = has_date_field && modified_s <= now_s;
     append_to_head(head, "Content-Length: %" PRIu64 "\r\n", length);
     head->type_fields.start = head->length;
-    append_to_head(head, "Content-Type: %.200s\r\n",
-                   mime_type(build->source->mime, build->path.start));
+    append_to_head(head, "Content-Type: %s\r\n", build->type);
     if (build->coding != CODING_IDENTITY)
         append_to_head(head, "Content-Encoding: %s\r\n", coding_names[build->coding].start);
     end_piece(head, &head->type_fields);
     head->common_fields.start = head->length;
     put_rules(head, build, HEADER_OF_CONTENT);
     append_to_head(head, "Accept-Ranges: bytes\r\n");
-    put_date(head, head->dated ? modified_s : now_s);
+    if (has_date_field)
+        put_date(head, head->dated ? modified_s : now_s);
     head->validators.start = head->length;
     put_etag(head, file_of(build), build->coding);
     if (varies(build, length))
@@ -400,7 +415,8 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource)
 {
-    struct build build = {.source = source, .path = {path, length}, .now_ns = now_ns};
+    struct build build = {
+        .source = source, .path = {path, length}, .type = type_of(source, path), .now_ns = now_ns};
     struct file file;
     int failed = opening == FILES_MAY_BLOCK ? open_with_state(&build, &file)
                                             : variants_open(source->root, source->precompressed,
@@ -471,6 +487,7 @@ int resource_load_variant(const struct resource_source *source, const struct res
     const struct build build = {
         .source = source,
         .path = original->file_path,
+        .type = type_of(source, original->file_path.start),
         .coding = coding,
         .made = original->variants.member[coding].inode == 0,
         .variants = original->variants,

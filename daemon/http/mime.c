@@ -21,6 +21,7 @@ struct mime_entry {
 struct mime_table {
     size_t mask;    /* entries - 1; their number is a power of two */
     size_t longest; /* extension */
+    const char *unknown;
     struct mime_entry entry[];
 };
 
@@ -85,6 +86,7 @@ struct mime_table *mime_table_new(const char *const *extensions, const char *con
         put_entry(table, built_in[i].extension, built_in[i].type);
     for (size_t i = 0; i < count; i++)
         put_entry(table, extensions[i], types[i]);
+    table->unknown = find_mime_entry(table, "default", strlen("default"))->type;
     return table;
 }
 
@@ -108,16 +110,15 @@ static const char *find_mime_extension(const char *path)
 
 const char *mime_type(const struct mime_table *table, const char *path)
 {
-    static const char unknown[] = "application/octet-stream";
     const char *extension = find_mime_extension(path);
     const char *type;
     size_t length;
 
     if (extension == NULL)
-        return unknown;
+        return table->unknown;
     length = strlen(extension);
     if (length > table->longest)
-        return unknown;
+        return table->unknown;
     type = find_mime_entry(table, extension, length)->type;
-    return type != NULL ? type : unknown;
+    return type != NULL ? type : table->unknown;
 }

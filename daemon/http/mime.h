@@ -14,7 +14,7 @@ struct mime_table *mime_table_new(const char *const *extensions, const char *con
                                   size_t count);
 void mime_table_free(struct mime_table *table);
 
-/* The type of PATH by its extension; "application/octet-stream" if unknown. Never NULL. */
+/* The type of PATH by its extension; that of "default" if unknown. Never NULL. */
 const char *mime_type(const struct mime_table *table, const char *path);
 
 #endif

@@ -438,7 +438,8 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     loop->context.shortages.worker = worker->shortages;
     loop->context.shortages.worker_slot = worker->worker_slot;
     loop->context.accept_encoding.preference = PREFER_IDENTITY; /* what an empty value means */
-    loop->context.prefixes.server = header_rules_server(&worker->sites.site[0].headers);
+    loop->context.prefixes.server =
+        header_rules_value(&worker->sites.site[0].headers, NULL, "Server");
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     init_slot(thread);
     loop->space = map_space();

@@ -370,6 +370,23 @@ static void future_mtime_is_sent_as_now(void **state)
     server_stop(server);
 }
 
+/* As in reproducible archives. A cache that knows only dates then gets the new content. */
+static void mtime_of_the_first_day_is_not_sent(void **state)
+{
+    struct server *server = *state;
+    struct http_response response;
+
+    server_put_text(server, "/a.txt", "plain");
+    date_file(server, "/a.txt", 1);
+    server_start(server, NULL);
+    ask(server, "/a.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\r\n", &response);
+    assert_int_equal(response.status, 200);
+    assert_null(http_field(&response, "Last-Modified"));
+    assert_non_null(http_field(&response, "ETag"));
+    http_response_free(&response);
+    server_stop(server);
+}
+
 /* --- Files larger than memory --- */
 
 #define GIB INT64_C(1073741824)
@@ -508,6 +525,7 @@ int main(void)
         TEST(variant_older_than_file_is_ignored),
         TEST(variant_last_modified_is_later_of_both),
         TEST(future_mtime_is_sent_as_now),
+        TEST(mtime_of_the_first_day_is_not_sent),
         TEST(sizes_and_offsets_are_64_bit),
         TEST(large_parts_are_exact),
         TEST(file_truncated_while_sent_closes_connection),

@@ -125,8 +125,8 @@ static void server_is_not_in_field_lines(void **state)
     char buffer[HEADER_RULES_MAX];
 
     (void)state;
-    assert_string_equal(header_rules_server(&rules), "ours");
-    assert_null(header_rules_server(&none));
+    assert_string_equal(header_rules_value(&rules, NULL, "Server"), "ours");
+    assert_null(header_rules_value(&none, NULL, "Server"));
     assert_int_equal(header_rules_write(&none, "/", HEADER_OF_RESPONSE, buffer), 0);
 }
 

@@ -114,7 +114,7 @@ static inline void loop_open(void)
                                                 .activity = &segment_thread(&segment, 0)->activity,
                                                 .shortages = {.worker = &shortages},
                                                 .loop_now_ns = LOOP_NOW_NS};
-    loop.context.prefixes.server = header_rules_server(&site.headers);
+    loop.context.prefixes.server = header_rules_value(&site.headers, NULL, "Server");
     response_prefixes_update(&loop.context.prefixes, 1);
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&loop.connections[i]);

@@ -93,6 +93,38 @@ static void configured_types_override_built_in(void **state)
     mime_table_free(table);
 }
 
+/* Files that sites of today have. */
+static void usual_extensions_are_known(void **state)
+{
+    static const char extensions[] =
+        "m4a m4v mov ogv oga opus flac aac vtt atom rss xhtml xsl ics bmp jxl eot epub docx xlsx "
+        "pptx odt 7z apk dmg iso geojson gpx kml glb gltf usdz wgsl html css js mjs json map wasm "
+        "woff2 svg webp avif heic mp3 mp4 webm m3u8 mpd pdf zip gz xz yaml toml csv md jsonl ";
+    struct mime_table *table = mime_table_new(NULL, NULL, 0);
+    char path[32];
+
+    (void)state;
+    for (const char *at = extensions; *at != '\0'; at += strcspn(at, " ") + 1) {
+        snprintf(path, sizeof(path), "/a.%.*s", (int)strcspn(at, " "), at);
+        if (strcmp(mime_type(table, path), unknown) == 0)
+            fail_msg("%s is unknown", path);
+    }
+    mime_table_free(table);
+}
+
+static void configured_default_is_that_of_unknown_names(void **state)
+{
+    static const char *const extensions[] = {"Default"}, *const types[] = {"text/plain"};
+    struct mime_table *table = mime_table_new(extensions, types, 1);
+
+    (void)state;
+    assert_string_equal(mime_type(table, "/README"), "text/plain");
+    assert_string_equal(mime_type(table, "/a.htmlx"), "text/plain");
+    assert_string_equal(mime_type(table, "/a.an-extension-that-is-longer-than-all"), "text/plain");
+    assert_string_equal(mime_type(table, "/a.png"), "image/png");
+    mime_table_free(table);
+}
+
 static void large_table_finds_all(void **state)
 {
     enum { COUNT = 2000 };
@@ -123,6 +155,8 @@ int main(void)
         cmocka_unit_test(built_in_types_match_any_case),
         cmocka_unit_test(extension_is_after_last_dot),
         cmocka_unit_test(configured_types_override_built_in),
+        cmocka_unit_test(usual_extensions_are_known),
+        cmocka_unit_test(configured_default_is_that_of_unknown_names),
         cmocka_unit_test(large_table_finds_all),
     };
 

@@ -185,9 +185,19 @@ static void range_is_of_identity_or_of_the_named_coding(void **state)
 
 static void text_types_are_compressible(void **state)
 {
-    static const char *const yes[] = {
-        "text/html; charset=utf-8", "TEXT/plain",    "text/css",         "application/json",
-        "application/ld+json",      "image/svg+xml", "application/wasm", "font/ttf"};
+    static const char *const yes[] = {"text/html; charset=utf-8",
+                                      "TEXT/plain",
+                                      "text/css",
+                                      "application/json",
+                                      "application/ld+json",
+                                      "image/svg+xml",
+                                      "application/wasm",
+                                      "font/ttf",
+                                      "application/geo+json",
+                                      "application/vnd.google-earth.kml+xml",
+                                      "application/x-ndjson",
+                                      "application/vnd.ms-fontobject",
+                                      "model/gltf-binary"};
     static const char *const no[] = {
         "image/png", "application/zip",          "application/gzip", "font/woff2",
         "video/mp4", "application/octet-stream", "application/pdf",  "text",

@@ -125,7 +125,8 @@ static void open_worker(void)
     context->thread_cache =
         thread_cache_new(scene.worker.cache, segment_hits_of(&scene.segment, 0), context->metrics);
     assert_non_null(context->thread_cache);
-    context->prefixes.server = header_rules_server(&scene.worker.sites.site[0].headers);
+    context->prefixes.server =
+        header_rules_value(&scene.worker.sites.site[0].headers, NULL, "Server");
     response_prefixes_update(&context->prefixes, 1);
 }
 

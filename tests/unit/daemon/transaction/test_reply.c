@@ -4,6 +4,8 @@
  */
 #include "tests/unit/own_site.h"
 
+#include <fcntl.h>
+
 static unsigned asked_covers;
 
 /* Requests over TLS are covered for host "own" only. */
@@ -24,8 +26,10 @@ static int set_up(void **state)
     assert_int_equal(mkdir(path, 0755), 0);
     own_site_put_text("errors/404.html", "own page");
     own_site_put_text("a.txt", "body of a");
-    own_site_open("[cache]\nprecompressed = off\n[connections]\nkeepalive_requests = 4\n"
-                  "[host b]\nroot = www\n[headers]\nX-Own = yes\n");
+    own_site_open(
+        "[cache]\nprecompressed = off\n[connections]\nkeepalive_requests = 4\n"
+        "[host b]\nroot = www\n[headers]\nX-Own = yes\n[headers /undated.txt]\nLast-Modified "
+        "=\n[headers /README]\nContent-Type = text/x-readme\n");
     own_site.worker.tls_covers = covers_own;
     asked_covers = 0;
     return 0;
@@ -70,6 +74,65 @@ static void ranges_and_preconditions_select_the_response(void **state)
         if (cases[i].body != NULL)
             assert_string_equal(answer.body, cases[i].body);
     }
+}
+
+static void date_file(const char *name, int64_t seconds)
+{
+    const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/www/%s", own_directory, name);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Reproducible archives date all files alike, so the date says nothing: the tag decides. */
+static void date_of_the_first_day_is_not_sent_nor_compared(void **state)
+{
+    static const struct {
+        const char *name, *lines;
+        int64_t mtime_s;
+        int status;
+    } cases[] = {
+        {"c0.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", 0, 200},
+        {"c1.txt", "If-Modified-Since: Fri, 27 Nov 2026 00:00:00 GMT\r\n", 1, 200},
+        {"c2.txt", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", 1, 200},
+        {"c3.txt", "Range: bytes=0-0\r\nIf-Range: Thu, 01 Jan 1970 00:00:01 GMT\r\n", 1, 200},
+        {"c4.txt", "Range: bytes=0-0\r\n", 86399, 206},
+        {"c5.txt", "If-None-Match: *\r\n", 86399, 304},
+        {"c6.txt", "", -5, 200},
+        {"undated.txt", "If-Modified-Since: Fri, 27 Nov 2026 00:00:00 GMT\r\n", 86400, 200},
+        {"dated.txt", "If-Modified-Since: Fri, 02 Jan 1970 00:00:00 GMT\r\n", 86400, 304},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char target[32];
+
+        own_site.client.requests = 0;
+        own_site_put_text(cases[i].name, "text");
+        date_file(cases[i].name, cases[i].mtime_s);
+        snprintf(target, sizeof(target), "/%s", cases[i].name);
+        assert_int_equal(own_site_get(target, cases[i].lines), cases[i].status);
+        expect_field("Last-Modified", "");
+        assert_string_not_equal(own_site_field("ETag"), "");
+    }
+    own_site_get("/dated.txt", "");
+    expect_field("Last-Modified", "Fri, 02 Jan 1970 00:00:00 GMT");
+}
+
+static void type_may_depend_on_the_path(void **state)
+{
+    (void)state;
+    own_site_put_text("README", "text");
+    own_site_put_text("other", "text");
+    assert_int_equal(own_site_get("/README", ""), 200);
+    expect_field("Content-Type", "text/x-readme");
+    assert_int_equal(own_site_get("/README", "Range: bytes=0-0,2-2\r\n"), 206);
+    assert_non_null(strstr(answer.body, "Content-Type: text/x-readme\r\n"));
+    assert_int_equal(own_site_get("/other", ""), 200);
+    expect_field("Content-Type", "application/octet-stream");
+    assert_int_equal(own_site_get("/README/none", ""), 404);
+    expect_field("Content-Type", "text/html; charset=utf-8");
 }
 
 static void several_ranges_are_parts(void **state)
@@ -158,6 +221,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(ranges_and_preconditions_select_the_response),
+        TEST(date_of_the_first_day_is_not_sent_nor_compared),
+        TEST(type_may_depend_on_the_path),
         TEST(several_ranges_are_parts),
         TEST(part_for_if_range_repeats_only_validators),
         TEST(errors_have_a_page_and_the_fields_they_need),
