@@ -29,6 +29,11 @@
  */
 enum { ANSWER_BYTES_MAX = 4 * 1024 * 1024, ORDER_BYTES_MAX = 1024 * 1024 };
 
+/* Requests of a thread that are read before they are served; the others stay in its socket. */
+enum { JOBS_MAX = 2 };
+
+enum { SHARES = 64 }; /* at least the number of slots for workers */
+
 /* The keys of one configuration. */
 struct key_set {
     LIST_ENTRY(key_set) link;
@@ -39,13 +44,26 @@ struct key_set {
     EVP_PKEY *key[];
 };
 
+/* A valid request. */
+struct job {
+    uint64_t number;
+    EVP_PKEY *key;
+    const struct signature_scheme *scheme; /* NULL: answered without a signature */
+    size_t length;
+    uint8_t bytes[SIGNED_BYTES_MAX];
+};
+
 /* A serving thread of a worker. */
 struct client {
     LIST_ENTRY(client) link;
+    TAILQ_ENTRY(client) turn; /* while it has jobs */
     struct keys *keys;
     struct key_set *set;
     struct channel *channel;
+    struct event *closed; /* the worker has ended, whatever is still to read */
     struct message_keys_client identity;
+    struct job job[JOBS_MAX]; /* the oldest first */
+    size_t job_count;
     bool ended; /* the loop frees it after this iteration */
 };
 
@@ -54,6 +72,9 @@ struct keys {
     struct channel *master;
     LIST_HEAD(, key_set) sets;
     LIST_HEAD(, client) clients;
+    TAILQ_HEAD(, client) waiting; /* those with jobs, by the time since which they wait */
+    uint64_t served;              /* number of jobs */
+    uint64_t last_served[SHARES]; /* its value at the last job of a worker, by slot */
     bool some_ended, orphaned;
 };
 
@@ -128,6 +149,12 @@ static void on_client_closed(void *owner)
     client->ended = client->keys->some_ended = true;
 }
 
+static void on_worker_ended(evutil_socket_t fd, short what, void *owner)
+{
+    (void)fd, (void)what;
+    on_client_closed(owner);
+}
+
 /* The worker is compromised: the master kills it. */
 static void on_client_fault(void *owner, const char *what)
 {
@@ -144,25 +171,79 @@ static void on_sign_request(void *owner, int kind, const void *data, size_t leng
     struct client *client = owner;
     const struct message_sign *request = data;
     const struct signature_scheme *scheme = signature_scheme_get(request->scheme);
-    _Alignas(struct message_signature) char
-        space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
-    struct message_signature *answer = (struct message_signature *)space;
-    size_t count = length - sizeof(*request), made = 0;
+    struct job *job = &client->job[client->job_count];
     enum signed_content content = CONTENT_INVALID;
 
     (void)kind, (void)fd;
+    job->length = length - sizeof(*request);
     if (request->key < client->set->count && scheme != NULL &&
         EVP_PKEY_is_a(client->set->key[request->key], scheme->key_type))
-        content = signed_content_check(scheme, client->set->tls12, request->bytes, count);
+        content = signed_content_check(scheme, client->set->tls12, request->bytes, job->length);
     if (content == CONTENT_INVALID) {
         channel_fail(client->channel, "requested what no handshake needs");
         return;
     }
-    answer->number = request->number;
-    if (content == CONTENT_VALID)
-        made = make_signature(client->set->key[request->key], scheme, request->bytes, count,
-                              answer->bytes);
+    job->number = request->number;
+    job->key = client->set->key[request->key];
+    job->scheme = content == CONTENT_VALID ? scheme : NULL;
+    memcpy(job->bytes, request->bytes, job->length);
+    if (client->job_count++ == 0)
+        TAILQ_INSERT_TAIL(&client->keys->waiting, client, turn);
+    if (client->job_count == JOBS_MAX)
+        channel_set_reading(client->channel, false);
+}
+
+/* Removes the oldest job of CLIENT, if it is valid, after it has been answered. */
+static void answer_job(struct client *client)
+{
+    const struct job *job = &client->job[0];
+    _Alignas(struct message_signature) char
+        space[sizeof(struct message_signature) + SIGNATURE_BYTES_MAX];
+    struct message_signature *answer = (struct message_signature *)space;
+    size_t made = 0;
+
+    answer->number = job->number;
+    if (job->scheme != NULL)
+        made = make_signature(job->key, job->scheme, job->bytes, job->length, answer->bytes);
     channel_send(client->channel, MESSAGE_SIGNATURE, answer, sizeof(*answer) + made, -1, false);
+    if (client->job_count == JOBS_MAX)
+        channel_set_reading(client->channel, true);
+    client->job_count--;
+    memmove(client->job, client->job + 1, client->job_count * sizeof(*job));
+}
+
+/*
+ * Answers one job: that of the worker whose last one was the longest ago, and among its threads of
+ * the one that waits the longest.
+ */
+static void serve_next_client(struct keys *keys)
+{
+    struct client *client, *next = TAILQ_FIRST(&keys->waiting);
+
+    TAILQ_FOREACH(client, &keys->waiting, turn)
+    if (keys->last_served[client->identity.worker % SHARES] <
+        keys->last_served[next->identity.worker % SHARES])
+        next = client;
+    if (next == NULL)
+        return;
+    keys->last_served[next->identity.worker % SHARES] = ++keys->served;
+    TAILQ_REMOVE(&keys->waiting, next, turn);
+    answer_job(next);
+    if (next->job_count > 0)
+        TAILQ_INSERT_TAIL(&keys->waiting, next, turn);
+}
+
+static void free_keys_client(struct client *client)
+{
+    LIST_REMOVE(client, link);
+    if (client->job_count > 0)
+        TAILQ_REMOVE(&client->keys->waiting, client, turn);
+    if (client->closed != NULL)
+        event_free(client->closed);
+    channel_close(client->channel);
+    client->set->clients--;
+    release_key_set(client->set);
+    free(client);
 }
 
 static void add_keys_client(struct keys *keys, const struct message_keys_client *message, int fd)
@@ -175,12 +256,9 @@ static void add_keys_client(struct keys *keys, const struct message_keys_client 
                                         .owner = client,
                                         .queue_max = ANSWER_BYTES_MAX};
 
-    if (client != NULL)
-        client->channel = channel_open(keys->base, fd, ROUTE_SIGN_REQUESTS, &owner);
-    else if (fd >= 0)
-        close(fd);
-    if (client == NULL || client->channel == NULL) {
-        free(client);
+    if (client == NULL) {
+        if (fd >= 0)
+            close(fd);
         return;
     }
     client->keys = keys;
@@ -188,15 +266,11 @@ static void add_keys_client(struct keys *keys, const struct message_keys_client 
     client->identity = *message;
     set->clients++;
     LIST_INSERT_HEAD(&keys->clients, client, link);
-}
-
-static void free_keys_client(struct client *client)
-{
-    LIST_REMOVE(client, link);
-    channel_close(client->channel);
-    client->set->clients--;
-    release_key_set(client->set);
-    free(client);
+    client->channel = channel_open(keys->base, fd, ROUTE_SIGN_REQUESTS, &owner);
+    if (client->channel != NULL)
+        client->closed = event_new(keys->base, fd, EV_CLOSED, on_worker_ended, client);
+    if (client->closed == NULL || event_add(client->closed, NULL) != 0)
+        free_keys_client(client);
 }
 
 /* Those that have ended, or ALL. */
@@ -275,13 +349,19 @@ static int run_keys(void *argument)
     struct keys keys = {0};
     int status = EXIT_FAILURE;
 
+    TAILQ_INIT(&keys.waiting);
     events_set_role(ROLE_KEYS);
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
     if (set_up_keys(&keys, setup) == 0) {
-        while (!keys.orphaned && event_base_loop(keys.base, EVLOOP_ONCE) == 0)
+        while (!keys.orphaned &&
+               event_base_loop(keys.base, TAILQ_EMPTY(&keys.waiting)
+                                              ? EVLOOP_ONCE
+                                              : EVLOOP_ONCE | EVLOOP_NONBLOCK) == 0) {
             if (keys.some_ended)
                 free_clients(&keys, false);
+            serve_next_client(&keys);
+        }
         status = keys.orphaned ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     free_clients(&keys, true);

@@ -133,6 +133,24 @@ struct packet {
     };
 };
 
+/* The last byte of each content that the process has signed, in order. */
+static struct {
+    _Atomic size_t count;
+    uint8_t mark[4096];
+} * signatures;
+
+int __real_EVP_DigestSign(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
+                          const unsigned char *bytes, size_t count);
+int __wrap_EVP_DigestSign(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
+                          const unsigned char *bytes, size_t count);
+
+int __wrap_EVP_DigestSign(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
+                          const unsigned char *bytes, size_t count)
+{
+    signatures->mark[signatures->count++ % sizeof(signatures->mark)] = bytes[count - 1];
+    return __real_EVP_DigestSign(context, signature, length, bytes, count);
+}
+
 /* Sends LENGTH bytes after the kind. */
 static void send_packet(int fd, const struct packet *packet, size_t length)
 {
@@ -186,10 +204,10 @@ static void send_set(uint32_t number, int first, uint32_t count)
         0);
 }
 
-/* Returns the worker's end. */
-static int add_client(uint32_t set)
+/* Returns the end of a thread of the worker in SLOT. */
+static int add_thread(uint32_t set, uint32_t slot)
 {
-    const struct message_keys_client client = {set, WORKER, PID};
+    const struct message_keys_client client = {set, slot, PID};
     int fds[2];
 
     assert_int_equal(channel_pair(fds), 0);
@@ -197,6 +215,11 @@ static int add_client(uint32_t set)
                                   sizeof(client), fds[1], true),
                      0);
     return fds[0];
+}
+
+static int add_client(uint32_t set)
+{
+    return add_thread(set, WORKER);
 }
 
 /* What a server signs: in TLS 1.3, or in TLS 1.2 with X25519. */
@@ -365,6 +388,129 @@ static void set_stays_until_its_last_client_ends(void **state)
     check_signature(fds[2], 0, key[RSA_1024], 0x0804);
     close(fds[0]);
     close(fds[2]);
+}
+
+/* Shares */
+
+enum { FLOOD = 300, HONEST = 10 };
+
+/* Sends COUNT requests whose signatures have MARK. */
+static void send_marked(int fd, uint8_t mark, size_t count)
+{
+    struct packet packet = {MESSAGE_SIGN, .sign = {.key = RSA_1024, .scheme = 0x0804}};
+    size_t length = write_content(packet.sign.bytes, packet.sign.scheme);
+
+    packet.sign.bytes[length - 1] = mark;
+    for (size_t i = 0; i < count; i++)
+        send_packet(fd, &packet, sizeof(packet.sign) + length);
+}
+
+static size_t count_marks(uint8_t mark, size_t before)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < before; i++)
+        found += signatures->mark[i] == mark;
+    return found;
+}
+
+/* Number of signatures up to that with the last of COUNT marks. */
+static size_t find_last_mark(uint8_t mark, size_t count)
+{
+    size_t at = 0;
+
+    while (at < signatures->count && count_marks(mark, at) < count)
+        at++;
+    assert_int_equal(count_marks(mark, at), count);
+    return at;
+}
+
+/* The process reads nothing until it continues. */
+static void suspend(void)
+{
+    kill(scene.process.child.pid, SIGSTOP);
+    assert_int_equal(waitpid(scene.process.child.pid, NULL, WUNTRACED), scene.process.child.pid);
+    signatures->count = 0;
+}
+
+static void receive_signatures(int fd, size_t count)
+{
+    struct packet packet;
+
+    while (count-- > 0)
+        receive_packet(fd, &packet, MESSAGE_SIGNATURE);
+}
+
+/* The first one floods with three threads, the second one with a single thread. */
+static void workers_are_served_in_turn(void **state)
+{
+    static const uint8_t slots[] = {1, 1, 1, 2, 3};
+    int fd[ARRAY_LENGTH(slots)];
+    size_t end;
+
+    (void)state;
+    send_set(SET, EC, KEYS);
+    for (size_t i = 0; i < ARRAY_LENGTH(slots); i++) {
+        fd[i] = add_thread(SET, slots[i]);
+        check_signature(fd[i], EC, key[EC], 0x0403);
+    }
+    suspend();
+    for (size_t i = 0; i < ARRAY_LENGTH(slots); i++)
+        send_marked(fd[i], slots[i], slots[i] == 3 ? HONEST : FLOOD);
+    kill(scene.process.child.pid, SIGCONT);
+    receive_signatures(fd[4], HONEST);
+    end = find_last_mark(3, HONEST);
+    for (uint8_t slot = 1; slot <= 2; slot++)
+        if (count_marks(slot, end) > HONEST + 1)
+            fail_msg("worker %d has %zu of %zu signatures", slot, count_marks(slot, end), end);
+    for (size_t i = 0; i < 4; i++)
+        receive_signatures(fd[i], FLOOD); /* none is lost */
+    for (size_t i = 0; i < ARRAY_LENGTH(slots); i++)
+        close(fd[i]);
+}
+
+static void threads_of_a_worker_are_served_in_turn(void **state)
+{
+    int flood, other;
+    size_t end;
+
+    (void)state;
+    send_set(SET, EC, KEYS);
+    flood = add_client(SET);
+    other = add_client(SET);
+    check_signature(flood, EC, key[EC], 0x0403);
+    check_signature(other, EC, key[EC], 0x0403);
+    suspend();
+    send_marked(flood, 1, FLOOD);
+    send_marked(other, 2, HONEST);
+    kill(scene.process.child.pid, SIGCONT);
+    receive_signatures(other, HONEST);
+    end = find_last_mark(2, HONEST);
+    assert_in_range(count_marks(1, end), 0, HONEST + 1);
+    close(flood);
+    close(other);
+}
+
+static void jobs_of_a_worker_that_has_ended_are_dropped(void **state)
+{
+    int flood, honest;
+
+    (void)state;
+    send_set(SET, EC, KEYS);
+    flood = add_thread(SET, 1);
+    honest = add_thread(SET, 2);
+    check_signature(flood, EC, key[EC], 0x0403);
+    check_signature(honest, EC, key[EC], 0x0403);
+    suspend();
+    send_marked(flood, 1, FLOOD);
+    send_marked(honest, 2, 1);
+    close(flood);
+    kill(scene.process.child.pid, SIGCONT);
+    receive_signatures(honest, 1);
+    for (int i = 0; i < HONEST; i++)
+        check_signature(honest, EC, key[EC], 0x0403);
+    assert_in_range(count_marks(1, signatures->count), 0, 2);
+    close(honest);
 }
 
 /* The master's side */
@@ -562,7 +708,12 @@ static int make_keys(void **state)
     key[EC] = EVP_EC_gen("P-256");
     key[RSA_1024] = EVP_RSA_gen(1024);
     key[ED25519] = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-    return key[EC] != NULL && key[RSA_1024] != NULL && key[ED25519] != NULL ? 0 : -1;
+    signatures =
+        mmap(NULL, sizeof(*signatures), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return signatures != MAP_FAILED && key[EC] != NULL && key[RSA_1024] != NULL &&
+                   key[ED25519] != NULL
+               ? 0
+               : -1;
 }
 
 static int free_keys(void **state)
@@ -570,7 +721,7 @@ static int free_keys(void **state)
     (void)state;
     for (int i = 0; i < KEYS; i++)
         EVP_PKEY_free(key[i]);
-    return 0;
+    return munmap(signatures, sizeof(*signatures));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -583,6 +734,9 @@ int main(void)
         TEST(key_exchange_without_tls12_is_a_fault),
         TEST(client_of_a_set_that_is_missing_is_closed),
         TEST(set_stays_until_its_last_client_ends),
+        TEST(workers_are_served_in_turn),
+        TEST(threads_of_a_worker_are_served_in_turn),
+        TEST(jobs_of_a_worker_that_has_ended_are_dropped),
         TEST(end_of_the_master_ends_all_clients),
         TEST(process_leaves_no_core),
         cmocka_unit_test_setup_teardown(process_without_a_sandbox_ends, open_scene, close_scene),
