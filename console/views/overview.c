@@ -131,6 +131,9 @@ static void queues_line(const struct scene *scene, char *line, size_t size, int 
                 scene_sum(scene, METRIC_dispatch_pending));
     summary_add(line, size, width, "in threads %" PRIu64,
                 scene_sum(scene, METRIC_connections_queued));
+    if (scene_sum(scene, METRIC_generations_old) > 0)
+        summary_add(line, size, width, "old generations %" PRIu64,
+                    scene_sum(scene, METRIC_generations_old));
 }
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)

@@ -238,7 +238,19 @@ bool connection_close_abandoned(struct connection *connection)
     return true;
 }
 
-void connections_close(struct event_loop *loop)
+bool connection_is_between_requests(const struct connection *connection)
+{
+    return connection->client.jobs_out == 0 && !connection->client.closing &&
+           !connection->lingering && connection->protocol->is_between_requests(connection);
+}
+
+static bool connection_is_idle(const struct connection *connection)
+{
+    return connection_is_between_requests(connection) &&
+           read_buffer_is_idle(connection->unserved) && !connection_has_unread(connection);
+}
+
+void connections_close(struct event_loop *loop, bool only_idle)
 {
     for (int i = 0; i < DEADLINE_COUNT; i++) {
         struct connection *connection = TAILQ_FIRST(&loop->connections[i]);
@@ -246,7 +258,7 @@ void connections_close(struct event_loop *loop)
         while (connection != NULL) {
             struct connection *next = TAILQ_NEXT(connection, link);
 
-            if (connection->client.jobs_out == 0)
+            if (only_idle ? connection_is_idle(connection) : connection->client.jobs_out == 0)
                 connection_close(connection);
             connection = next;
         }
@@ -293,12 +305,6 @@ struct connection *connection_become(struct connection *connection,
 }
 
 /* Modes */
-
-bool connection_is_between_requests(const struct connection *connection)
-{
-    return connection->client.jobs_out == 0 && !connection->client.closing &&
-           !connection->lingering && connection->protocol->is_between_requests(connection);
-}
 
 static bool must_hand_over(const struct connection *connection)
 {
@@ -352,8 +358,7 @@ bool connection_apply_mode(struct connection *connection)
         connection_hand_over(connection, DESTINATION_ANY, MOVE_LEAVING);
         return true;
     }
-    if (mode == THREAD_STOPPING && connection_is_between_requests(connection) &&
-        read_buffer_is_idle(connection->unserved) && !connection_has_unread(connection)) {
+    if (mode == THREAD_STOPPING && connection_is_idle(connection)) {
         connection_close(connection);
         return true;
     }

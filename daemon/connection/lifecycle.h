@@ -92,8 +92,8 @@ bool connection_apply_mode(struct connection *connection);
 /* The same for all connections of the loop. */
 void connections_apply_mode(struct event_loop *loop);
 
-/* Closes all connections except those with offload jobs. */
-void connections_close(struct event_loop *loop);
+/* Closes all connections, or only the idle ones, except those with offload jobs. */
+void connections_close(struct event_loop *loop, bool only_idle);
 
 /*
  * An order of the worker's main thread (daemon/worker/balancer.c), which gets it back. The owning

@@ -113,7 +113,8 @@ static int64_t load_if_able(const struct master *master, const struct worker_pro
 {
     const struct dispatch *dispatch = &master->dispatch;
 
-    if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections))
+    if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
+        (workers_hold_back(&master->workers) && worker_is_current(&master->workers, worker)))
         return NOT_ABLE;
     if (!dispatch->flushing &&
         (channel_backlog(worker->connections) > 0 || !has_descriptors(master, worker)))
@@ -159,7 +160,7 @@ static struct worker_process *pick_worker(struct master *master)
                                         ? least_loaded_worker(master)
                                         : next_in_turn(master);
 
-    if (worker == NULL)
+    if (worker == NULL && !workers_hold_back(&master->workers))
         ask_to_shed(master, true);
     return worker;
 }

@@ -143,6 +143,15 @@ static bool is_flushed(const struct master *master)
            (!master->life.retired || master->auxiliary.metrics.leaving == 0);
 }
 
+/*
+ * After another upgrade, an older master may still finish responses. It learns of a stop only by
+ * this one.
+ */
+static bool awaits_older_master(const struct master *master)
+{
+    return master->life.retired && !master->life.failed && master->upgrade.inheritance.link >= 0;
+}
+
 void lifecycle_report_processes(struct master *master)
 {
     const struct workers *workers = &master->workers;
@@ -152,9 +161,9 @@ void lifecycle_report_processes(struct master *master)
         lifecycle_report(master, EVENT_new_serve);
     lifecycle_report(master,
                      workers_are_replacing(workers) ? EVENT_old_workers : EVENT_no_old_workers);
-    if (!master->life.failed && workers_are_settled(master))
+    if (!master->life.failed && workers_are_renewed(master) && !workers_are_replacing(workers))
         lifecycle_report(master, EVENT_all_serve);
-    if (workers_alive(workers) == 0 && !upgrade_must_end(master))
+    if (workers_alive(workers) == 0 && !upgrade_must_end(master) && !awaits_older_master(master))
         lifecycle_report(master, EVENT_all_gone);
     if (is_flushed(master))
         lifecycle_report(master, EVENT_flushed);
@@ -265,6 +274,7 @@ static void wait_for_workers(struct master *master)
 int act_hasten(struct master *master)
 {
     master->life.retired = false;
+    inheritance_report_stop(&master->upgrade.inheritance);
     notify_send("STOPPING=1\nSTATUS=finishing open requests");
     report_stopping(master);
     rebalance_stop(&master->rebalance);
@@ -279,7 +289,6 @@ int act_begin_stop(struct master *master)
     const struct inheritance *inheritance = &master->upgrade.inheritance;
 
     certificates_stop(master);
-    inheritance_report_stop(inheritance);
     if (!inheritance->pending && master->listeners != NULL)
         listeners_withdraw(master->listeners);
     return act_hasten(master);
@@ -311,7 +320,8 @@ static void retire_workers(struct master *master)
     dispatch_flush(master);
     close_listeners(master);
     supervisor_end_workers(master, WORKER_EVENT_retire);
-    wait_for_workers(master);
+    if (master->config->workers_reload_timeout > 0)
+        lifecycle_set_deadline(master, master->config->workers_reload_timeout);
 }
 
 int act_retire(struct master *master)

@@ -421,7 +421,8 @@ void reload_worker_not_started(struct master *master, const char *why)
 
 bool reload_is_done(const struct master *master, uint64_t attempt)
 {
-    return (master->reload.done >= attempt && !workers_leaving_accept(master)) ||
+    return (master->reload.done >= attempt &&
+            workers_count(&master->workers, worker_may_accept) == 0) ||
            lifecycle_is_stopping(master);
 }
 

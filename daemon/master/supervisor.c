@@ -84,12 +84,18 @@ static int worker_act_stop(struct worker_process *worker)
 static int worker_act_finish(struct worker_process *worker)
 {
     worker_process_send_leave(worker, MESSAGE_FINISH);
+    worker->leaving_ns = clock_monotonic_ns();
+    worker->finishing = true;
     return 0;
 }
 
 static int worker_act_retire(struct worker_process *worker)
 {
+    if (worker->finishing)
+        return 0;
     worker_process_send_leave(worker, MESSAGE_RETIRE);
+    worker->leaving_ns = clock_monotonic_ns();
+    worker->left = true;
     return 0;
 }
 
@@ -157,6 +163,8 @@ static void publish_worker(const struct worker_process *worker)
     atomic_store_explicit(&slot->pid, worker->pid, memory_order_relaxed);
     atomic_store_explicit(&slot->state, (uint32_t)worker->state, memory_order_relaxed);
     publish_thread_number(worker->master);
+    metric_set(segment_master(&worker->master->segment)->metrics, METRIC_generations_old,
+               workers_old_generations(&worker->master->workers));
 }
 
 /* The state changes before the action. Returns 0, or -1: the action failed. */
@@ -193,6 +201,16 @@ bool supervisor_socket_lost(const struct worker_process *worker, uint32_t id)
     return true;
 }
 
+bool supervisor_worker_left(struct worker_process *worker)
+{
+    if (worker->state != WORKER_LEAVING)
+        return false;
+    worker->left = true;
+    supervisor_reconcile(worker->master);
+    master_changed(worker->master);
+    return true;
+}
+
 /* Wanted against actual */
 
 static uint32_t list_targets(const struct workers *workers, worker_test *test,
@@ -216,6 +234,8 @@ static void assign_sockets(struct master *master)
         return;
     if (workers->hold_sockets)
         found = list_targets(workers, worker_is_old_serving, targets);
+    if (found == 0 && workers_hold_back(workers))
+        return;
     if (found == 0)
         found = list_targets(workers, worker_is_serving, targets);
     if (listener_assign_update(&workers->assign, master->listeners, targets, found) != 0)
@@ -250,6 +270,74 @@ static bool some_missing(const struct master *master)
     return workers_count(&master->workers, worker_is_current) < master->config->workers_processes;
 }
 
+/* A leaving worker gets drain_timeout for what it has not finished. */
+static void finish_worker(struct worker_process *worker, const char *why)
+{
+    const struct segment_worker *block = segment_worker(&worker->master->segment, worker->slot);
+
+    event_log(LEVEL_WARN, "worker slot %u (pid %d) has drain_timeout to finish %u %s: %s",
+              worker->slot, worker->pid, atomic_load(&block->connections_open),
+              units_plural(atomic_load(&block->connections_open), "connection", "connections"),
+              why);
+    handle_worker_event(worker, WORKER_EVENT_finish);
+}
+
+/* The worker that has been leaving for the longest time, without a limit; NULL: none. */
+static struct worker_process *oldest_leaving(const struct workers *workers)
+{
+    struct worker_process *oldest = NULL;
+
+    for (uint32_t i = 0; i < workers->count; i++) {
+        struct worker_process *worker = &workers->worker[i];
+
+        if (worker->state == WORKER_LEAVING && !worker->finishing &&
+            (oldest == NULL || worker->leaving_ns < oldest->leaving_ns))
+            oldest = worker;
+    }
+    return oldest;
+}
+
+static void finish_oldest_generation(const struct workers *workers, const char *why)
+{
+    const struct worker_process *oldest = oldest_leaving(workers);
+    uint32_t generation = oldest != NULL ? oldest->generation : 0;
+
+    for (uint32_t i = 0; i < workers->count; i++) {
+        struct worker_process *worker = &workers->worker[i];
+
+        if (worker->state == WORKER_LEAVING && !worker->finishing &&
+            worker->generation == generation)
+            finish_worker(worker, why);
+    }
+}
+
+static bool is_finishing(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state == WORKER_LEAVING && worker->finishing;
+}
+
+/*
+ * Without a slot for another worker: the worker that has been leaving for the longest time must
+ * end, or else one of the old ones leaves.
+ */
+static void free_slot(struct master *master)
+{
+    struct workers *workers = &master->workers;
+    struct worker_process *old = workers_highest(workers, worker_is_old);
+    struct worker_process *oldest = oldest_leaving(workers);
+    uint64_t grace_ns = master->config->workers_stop_grace * NS_PER_MS;
+
+    workers->hold_sockets = false;
+    if (workers_count(workers, is_finishing) > 0)
+        return;
+    if (oldest == NULL && old != NULL)
+        handle_worker_event(old, WORKER_EVENT_leave);
+    else if (oldest != NULL && oldest->left &&
+             clock_monotonic_ns() - oldest->leaving_ns >= grace_ns)
+        finish_worker(oldest, "another worker needs its slot (see workers.max_processes)");
+}
+
 /*
  * The old workers leave when the new ones serve; or one by one if there are not enough worker
  * slots, or not enough shared memory, for both.
@@ -263,14 +351,24 @@ static void replace_old(struct master *master)
     if (workers_are_complete(master)) {
         if (old != NULL)
             lifecycle_report(master, EVENT_new_serve);
-        workers->hold_sockets = false;
         while ((old = workers_highest(workers, worker_is_old)) != NULL)
             handle_worker_event(old, WORKER_EVENT_leave);
-    } else if (full && workers_count(workers, worker_is_leaving) == 0) {
-        workers->hold_sockets = false;
-        if (old != NULL)
-            handle_worker_event(old, WORKER_EVENT_leave);
+    } else if (full) {
+        free_slot(master);
     }
+    while (workers_old_generations(workers) > OLD_GENERATIONS_MAX)
+        finish_oldest_generation(workers, "too many older generations have not finished");
+}
+
+/* Begins to pass connections to the new workers once no old one begins a request. */
+static void release_sockets(struct master *master)
+{
+    struct workers *workers = &master->workers;
+
+    if (!workers->hold_sockets || !workers_are_complete(master) || workers_hold_back(workers))
+        return;
+    workers->hold_sockets = false;
+    dispatch_resume(master);
 }
 
 static void report_not_started(struct master *master)
@@ -299,6 +397,7 @@ static void reconcile_workers(struct master *master)
         if (worker_is_current(workers, &workers->worker[i]))
             worker_process_send_threads(&workers->worker[i]);
     replace_old(master);
+    release_sockets(master);
     assign_sockets(master);
     send_leave(workers);
 }
@@ -329,6 +428,7 @@ void supervisor_reconcile(struct master *master)
 void supervisor_set_generation(struct master *master, uint32_t generation)
 {
     master->workers.generation = generation;
+    master->workers.hold_sockets = false;
     master->workers.start_backoff = (struct backoff){0};
     atomic_store_explicit(&segment_master(&master->segment)->generation, generation,
                           memory_order_relaxed);
@@ -364,6 +464,7 @@ void supervisor_drain(struct master *master, uint32_t slot)
 void supervisor_end_workers(struct master *master, enum worker_event event)
 {
     master->workers.stopping = true;
+    master->workers.hold_sockets = false;
     for (uint32_t i = 0; i < master->workers.count; i++)
         handle_worker_event(&master->workers.worker[i], event);
 }
@@ -474,7 +575,7 @@ int supervisor_init(struct master *master)
 
 /* Hung processes */
 
-enum { LATE_S = 5 };
+enum { LATE_S = 5, LATE_TO_LEAVE_S = 3600 };
 
 static uint64_t later(uint64_t one_ns, uint64_t other_ns)
 {
@@ -517,16 +618,38 @@ static uint64_t broken_s(struct worker_process *worker, uint64_t since_ns, uint6
     return age_s(now_ns, worker->broken_ns, since_ns);
 }
 
+/*
+ * A worker that leaves may finish its responses for reload_timeout. It is killed if it does not
+ * begin to leave, or does not exit within drain_timeout after MESSAGE_FINISH.
+ */
+static void check_leaving(struct worker_process *worker, uint64_t since_ns, uint64_t now_ns)
+{
+    const struct master *master = worker->master;
+    uint64_t leaving = age_s(now_ns, worker->leaving_ns, since_ns);
+    uint64_t timeout_ms = master->config->workers_reload_timeout;
+
+    if (worker->finishing || !worker->left) {
+        if (leaving * 1000 > master->config->workers_drain_timeout + WATCHDOG_GRACE_MS)
+            kill_worker(worker, "has been leaving", leaving);
+    } else if (timeout_ms > 0 && leaving * 1000 >= timeout_ms && !master->workers.stopping) {
+        finish_worker(worker, "reload_timeout is over");
+    } else if (leaving >= LATE_TO_LEAVE_S && !worker->reported_late) {
+        worker->reported_late = true;
+        event_log(LEVEL_WARN,
+                  "worker slot %u (pid %d) has been finishing responses for an hour (see "
+                  "workers.reload_timeout)",
+                  worker->slot, worker->pid);
+    }
+}
+
 static void check_worker(struct worker_process *worker, uint64_t since_ns, uint64_t now_ns)
 {
     const struct master *master = worker->master;
     uint64_t timeout_ms = master->config->workers_heartbeat_timeout;
-    uint64_t leave_ms = master->config->workers_drain_timeout + WATCHDOG_GRACE_MS;
     const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
     uint64_t beat = last_beat(&block->heartbeat_ns);
     uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
     uint64_t broken = broken_s(worker, since_ns, now_ns);
-    uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, since_ns) : 0;
     uint64_t starting =
         worker->state == WORKER_STARTING ? age_s(now_ns, worker->started_ns, since_ns) : 0;
 
@@ -536,8 +659,8 @@ static void check_worker(struct worker_process *worker, uint64_t since_ns, uint6
         kill_worker(worker, "has closed its channel", broken);
     else if (timeout_ms > 0 && starting * 1000 > timeout_ms + WATCHDOG_GRACE_MS)
         kill_worker(worker, "has not begun to serve", starting);
-    else if (leaving * 1000 > leave_ms)
-        kill_worker(worker, "has been leaving", leaving);
+    else if (worker->leaving_ns > 0)
+        check_leaving(worker, since_ns, now_ns);
 }
 
 void supervisor_check(struct master *master, uint64_t now_ns)

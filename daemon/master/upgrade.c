@@ -244,6 +244,7 @@ static void on_old_master_link(evutil_socket_t fd, short what, void *argument)
     if (got != 1) {
         if (got == 0 || errno != EAGAIN)
             close_old_master_link(&master->upgrade);
+        lifecycle_report_processes(master);
         return;
     }
     if (byte == INHERITANCE_RELOAD)

@@ -90,6 +90,8 @@ static void on_worker_report(void *owner, int kind, const void *data, size_t len
             fault = "completed an unknown command";
     } else if (kind == MESSAGE_THREADS_RUNNING) {
         fault = take_threads(worker, data);
+    } else if (kind == MESSAGE_LEFT && !supervisor_worker_left(worker)) {
+        fault = "reported that it left, which it was not asked to do";
     }
     if (fault != NULL)
         channel_fail(worker->commands, fault);
@@ -212,7 +214,7 @@ void worker_process_ended(struct worker_process *worker)
     worker->commands = worker->connections = worker->unread = NULL;
     worker->pid = 0;
     worker->leaving_ns = worker->broken_ns = 0;
-    worker->leave_sent = false;
+    worker->leave_sent = worker->left = worker->finishing = worker->reported_late = false;
     worker->killed_for = NULL;
     worker->resizing = false; /* the worker may have died before its report */
     tls_context_free(worker->tls);
@@ -375,6 +377,19 @@ bool worker_is_leaving(const struct workers *workers, const struct worker_proces
     return worker->state == WORKER_LEAVING;
 }
 
+bool worker_may_accept(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state == WORKER_LEAVING && !worker->left;
+}
+
+/* The same, but does not wait for one that hangs. */
+static bool is_handing_over(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker_may_accept(workers, worker) &&
+           clock_monotonic_ns() - worker->leaving_ns < HAND_OVER_MS * NS_PER_MS;
+}
+
 static bool is_active_worker(const struct workers *workers, const struct worker_process *worker)
 {
     (void)workers;
@@ -471,22 +486,35 @@ bool workers_are_settled(const struct master *master)
 
 bool workers_are_replacing(const struct workers *workers)
 {
-    return workers_count(workers, worker_is_old) + workers_count(workers, worker_is_leaving) > 0;
+    return workers_count(workers, worker_is_old) + workers_count(workers, worker_may_accept) > 0;
 }
 
-/* A leaving worker accepts until its threads have received the message. */
-bool workers_leaving_accept(const struct master *master)
+static bool is_unlimited(const struct worker_process *worker)
 {
-    const struct segment *segment = &master->segment;
-    const struct workers *workers = &master->workers;
-    uint32_t per_worker = segment_threads_per_worker(segment);
+    return worker->state == WORKER_LEAVING && !worker->finishing;
+}
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (workers->worker[i / per_worker].state == WORKER_LEAVING &&
-            segment_thread_reserved(segment, i) &&
-            metric_get(segment_thread(segment, i)->metrics, METRIC_listen_sockets) > 0)
-            return true;
-    return false;
+uint32_t workers_old_generations(const struct workers *workers)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < workers->count; i++) {
+        bool first = is_unlimited(&workers->worker[i]) &&
+                     workers->worker[i].generation != workers->generation;
+
+        for (uint32_t j = 0; j < i && first; j++)
+            first = !is_unlimited(&workers->worker[j]) ||
+                    workers->worker[j].generation != workers->worker[i].generation;
+        found += first;
+    }
+    return found;
+}
+
+bool workers_hold_back(const struct workers *workers)
+{
+    return workers->hold_sockets &&
+           workers_count(workers, worker_is_old_serving) + workers_count(workers, is_handing_over) >
+               0;
 }
 
 /* Commands to all workers */

@@ -33,6 +33,9 @@ struct worker_process {
     uint64_t started_ns;      /* monotonic clock */
     uint64_t leaving_ns;      /* monotonic clock; 0: not asked to leave */
     bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
+    bool left;                /* it has reported MESSAGE_LEFT, or need not */
+    bool finishing;           /* MESSAGE_FINISH was sent, at leaving_ns: it has drain_timeout */
+    bool reported_late;       /* a warning says that it has been leaving for long */
     uint64_t broken_ns;       /* monotonic clock; 0: its channels are not known to be closed */
     const char *killed_for;   /* "hung": why the master killed it; NULL: it did not */
     uint32_t threads_sent;    /* as last sent */
@@ -52,7 +55,7 @@ struct workers {
     uint32_t count;
     uint32_t generation;  /* the current one; workers of other generations are old */
     uint32_t generations; /* number of the newest one */
-    bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
+    bool hold_sockets;    /* the new workers get connections once no old one begins a request */
     bool stopping;        /* workers are no longer started */
     struct listener_assign assign;
     struct backoff start_backoff;
@@ -131,6 +134,7 @@ worker_test worker_is_old;         /* starting or serving, of another generation
 worker_test worker_is_old_serving; /* serving, of another generation */
 worker_test worker_is_serving;
 worker_test worker_is_leaving;
+worker_test worker_may_accept; /* leaving, but its threads may not know it yet */
 
 uint32_t workers_count(const struct workers *workers, worker_test *test);
 
@@ -157,11 +161,17 @@ bool workers_are_renewed(const struct master *master);
 /* True if renewed and no worker is leaving. */
 bool workers_are_settled(const struct master *master);
 
-/* True if an old worker serves, starts or leaves. */
+/* True if an old worker serves or starts, or a leaving one may still accept connections. */
 bool workers_are_replacing(const struct workers *workers);
 
-/* True if a leaving worker still accepts connections. */
-bool workers_leaving_accept(const struct master *master);
+/* Number of the generations of which there are only leaving workers that have no time limit. */
+uint32_t workers_old_generations(const struct workers *workers);
+
+/*
+ * True while a new generation must not begin a request because an older one still does: no client
+ * then gets an older response after a newer one.
+ */
+bool workers_hold_back(const struct workers *workers);
 
 /* Commands to all workers */
 
@@ -221,6 +231,9 @@ void supervisor_reconcile(struct master *master);
 void supervisor_threads_reported(struct worker_process *worker);
 bool supervisor_socket_lost(const struct worker_process *worker, uint32_t id);
 
+/* WORKER has reported MESSAGE_LEFT. Returns false if it was not asked to leave. */
+bool supervisor_worker_left(struct worker_process *worker);
+
 /* Reaps children; call it after SIGCHLD. */
 void supervisor_reap(struct master *master);
 
@@ -247,11 +260,14 @@ void supervisor_drain(struct master *master, uint32_t slot);
  */
 void supervisor_end_workers(struct master *master, enum worker_event event);
 
-/*
- * In addition to workers.drain_timeout to leave, and to workers.heartbeat_timeout to begin to
- * serve.
- */
-enum { WATCHDOG_GRACE_MS = 5000 };
+enum {
+    /* In addition to workers.drain_timeout to leave, and to heartbeat_timeout to begin to serve. */
+    WATCHDOG_GRACE_MS = 5000,
+    /* If there are more, the workers of the oldest one get MESSAGE_FINISH. */
+    OLD_GENERATIONS_MAX = 8,
+    /* New workers wait for old ones to leave, but not for one that hangs. */
+    HAND_OVER_MS = 1000,
+};
 
 /*
  * Once a second: kills hung processes, so that they are replaced: a worker without heartbeat (its

@@ -50,6 +50,7 @@ struct worker {
     struct shed_request shed; /* the main thread's own request... */
     bool shed_pending;        /* ...is under way */
     struct worker_shortages shortages;
+    uint32_t modes_on_way;     /* THREAD_DRAINING that a thread has not received yet */
     bool leaving;              /* returns connections to the master */
     bool stopping;             /* finishes its connections */
     enum thread_mode end_mode; /* its threads get it, if leaving or stopping */
@@ -79,6 +80,9 @@ void worker_report_given(struct worker *worker);
 
 /* Ends all threads of a worker that ends, unless connections are in transit between them. */
 void worker_end_threads(struct worker *worker);
+
+/* Delivers the item by which a thread has received THREAD_DRAINING; reports the last one. */
+void worker_mode_received(struct mailbox_item *item, void *receiver);
 
 /* Delivers a struct serving_thread, which has ended. */
 void worker_thread_ended(struct mailbox_item *item, void *receiver);

@@ -109,6 +109,8 @@ static void deliver_mode(struct mailbox_item *item, void *receiver)
     if (mode != THREAD_CLOSING)
         listen_sockets_drop(loop);
     connections_apply_mode(loop);
+    if (mode == THREAD_DRAINING)
+        mailbox_post(context->worker->main, item, worker_mode_received);
 }
 
 void thread_set_mode(struct serving_thread *thread, enum thread_mode mode)
@@ -215,12 +217,21 @@ static void update_scheduling_policy(struct serving_thread *thread)
 
 /* Timers */
 
+/* Only a stop closes connections that make progress. */
+static void close_after_drain_timeout(struct serving_thread *thread)
+{
+    struct event_loop *loop = &thread->loop;
+    uint64_t drain_ns = loop->context.worker->config->workers_drain_timeout * NS_PER_MS;
+
+    if (loop->context.loop_now_ns >= thread->mode_since_ns + drain_ns)
+        connections_close(loop, loop->mode != THREAD_STOPPING);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
     struct event_loop *loop = &thread->loop;
     struct transaction_context *context = &loop->context;
-    uint64_t drain_ns = context->worker->config->workers_drain_timeout * NS_PER_MS;
 
     (void)fd, (void)what;
     loop_enter(loop);
@@ -244,8 +255,8 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
         thread_cache_sweep(context->thread_cache);
     if (stays(loop))
         listen_sockets_resume(loop);
-    else if (context->loop_now_ns >= thread->mode_since_ns + drain_ns)
-        connections_close(loop);
+    else
+        close_after_drain_timeout(thread);
 }
 
 static void on_log_retry(evutil_socket_t fd, short what, void *argument)

@@ -213,14 +213,26 @@ static void end_if_done(struct worker *worker)
         event_base_loopbreak(worker->base);
 }
 
+/* On the command channel: the other one may be full of connections that the master cannot pass on. */
+void worker_mode_received(struct mailbox_item *item, void *receiver)
+{
+    struct worker *worker = receiver;
+
+    (void)item;
+    if (--worker->modes_on_way == 0)
+        channel_send(worker->commands, MESSAGE_LEFT, NULL, 0, -1, false);
+}
+
 /*
  * During a resize, and when threads are balanced, connections, some with an unsent response, are in
  * transit from one thread to another; so all threads may exit only after these have arrived.
  */
 void worker_end_threads(struct worker *worker)
 {
-    if (worker->ending == 0 && worker->balancer.gives == 0)
+    if (worker->ending == 0 && worker->balancer.gives == 0) {
+        worker->modes_on_way += worker->end_mode == THREAD_DRAINING ? worker->count : 0;
         end_surplus_threads(worker, 0, worker->end_mode);
+    }
     publish_thread_count(worker);
     end_if_done(worker);
 }

@@ -480,30 +480,47 @@ static void many_reloads_with_dispatch_master_lose_no_request(void **state)
     reload_often(*state, times(), "master");
 }
 
-/* A slow client keeps one generation draining. Reloads requested meanwhile merge into one. */
-static void reloads_during_drain_merge_into_one(void **state)
+/* A request without its end: a slow client. */
+static void begin_slowly(const struct server *server, struct http_client *slow, uint64_t number)
 {
     static const char begun[] = "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12";
+
+    http_open(slow, server_port(server));
+    http_send(slow, begun);
+    server_expect_metric(server, "bytes_received", number * strlen(begun));
+}
+
+/* Each generation has a slow client. Only the oldest of nine old ones has to end. */
+static void reloads_do_not_wait_for_slow_clients(void **state)
+{
+    enum { OLD_MAX = 8, RELOADS = OLD_MAX + 1 };
+    static const char late[] = "too many older generations have not finished";
     struct server *server = *state;
-    struct http_client slow;
-    json_int_t before;
+    struct http_client slow[RELOADS];
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
-    server_write_config(server, "[workers]\ndrain_timeout = 1h\n[connections]\n"
-                                "header_timeout = 1h\n");
+    server_write_config(server, "[workers]\nprocesses = 1\ndrain_timeout = 0\n[connections]\n"
+                                "body_timeout = 1h\n");
     server_start(server, NULL);
-    before = generation_of(server);
-    http_open(&slow, server_port(server));
-    http_send(&slow, begun);
-    server_expect_metric(server, "bytes_received", strlen(begun));
-    server_do(server, "reload");
-    for (int i = 0; i < 5; i++)
-        server_signal(server_pid(server), SIGHUP);
-    http_expect(server_port(server), "/a", 200);
-    assert_int_equal(generation_of(server), before + 1);
-    http_close(&slow);
-    WAIT_UNTIL(generation_of(server) == before + 2);
-    server_do(server, "ping");
+    for (unsigned i = 0; i < RELOADS; i++) {
+        begin_slowly(server, &slow[i], i + 1);
+        assert_false(server_has_printed(server, late));
+        server_do(server, "reload");
+        assert_int_equal(generation_of(server), i + 2);
+    }
+    WAIT_UNTIL(server_has_printed(server, late));
+    assert_int_equal(server_metric(server, "generations_old"), OLD_MAX);
+    http_expect_closed(&slow[0]);
+    http_close(&slow[0]);
+    for (unsigned i = 1; i < RELOADS; i++) {
+        http_send(&slow[i], "345");
+        http_receive(&slow[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 405);
+        http_response_free(&response);
+        http_close(&slow[i]);
+    }
+    server_expect_metric(server, "generations_old", 0);
     server_stop(server);
 }
 
@@ -525,7 +542,7 @@ int main(void)
 #endif
         TEST(many_reloads_lose_no_request),
         TEST(many_reloads_with_dispatch_master_lose_no_request),
-        TEST(reloads_during_drain_merge_into_one),
+        TEST(reloads_do_not_wait_for_slow_clients),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

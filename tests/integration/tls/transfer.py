@@ -1,4 +1,5 @@
 """Requests and responses of all sizes over TLS."""
+import hashlib
 import os
 import signal
 import socket
@@ -6,7 +7,7 @@ import ssl
 import subprocess
 import threading
 
-from harness import PATIENCE_S, Exchange, expect, run, test
+from harness import PATIENCE_S, Exchange, expect, has_ended, run, serving_pids, test, until
 
 
 @test
@@ -181,3 +182,69 @@ def request_with_close_notify_behind_it_is_answered(bench):
         raw.sendall(outgoing.read())
         server.expect_metric("requests", 1)
         server.expect_metric("connections_open", 0)
+
+
+class Download:
+    """One by curl, which receives only what the test reads."""
+
+    def __init__(self, bench, url, *words):
+        self.process = subprocess.Popen(["curl", "-sS", "--cacert", bench.path("ec.pem"), *words, url],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.hash = hashlib.sha256()
+        self.read(1 << 20)
+
+    def read(self, most=-1):
+        self.hash.update(self.process.stdout.read(most))
+
+    def finish(self):
+        self.read()
+        return self.process.wait(PATIENCE_S), self.process.stderr.read().decode(), self.hash.hexdigest()
+
+
+def after_ticks(server, slots):
+    """Waits until the timers of the workers in SLOTS have run, at which a worker closes connections that are too old."""
+    def uptimes():
+        return {worker["slot"]: worker["uptime_s"] for worker in server.status()["workers"]["list"]}
+    before = uptimes()
+    until(lambda: all(uptimes().get(slot, 2 ** 31) >= before[slot] + 2 for slot in slots), "two seconds of the old workers")
+
+
+@test
+def reload_and_upgrade_cut_no_download(bench):
+    """Over each protocol one begins before each reload, renewal and upgrade. A timeout of 0 would end all of them at once."""
+    large = bench.site / "download.bin"
+    large.write_bytes(hashlib.shake_128(b"download").digest(40 * 1024 * 1024))
+    wanted = 0, "", hashlib.sha256(large.read_bytes()).hexdigest()
+    for kind in ("pem", "key"):
+        run("cp", bench.path(f"ec.{kind}"), bench.path(f"renewed.{kind}"))
+    with bench.start(tls__certificate=bench.path("renewed.pem"), tls__key=bench.path("renewed.key"),
+                     workers__processes=1, workers__drain_timeout=0, connections__send_timeout="1h") as server:
+        plain, secure = f"http://127.0.0.1:{server.plain_port}/download.bin", f"https://127.0.0.1:{server.port}/download.bin"
+        downloads = []
+
+        def begin():
+            for url, version in ((plain, "--http1.1"), (plain, "--http2-prior-knowledge"), (secure, "--http1.1"), (secure, "--http2")):
+                downloads.append(Download(bench, url, "-k", version))
+
+        begin()
+        for pair in (None, "later"):  # an ordinary reload and a renewed certificate
+            for kind in ("pem", "key") if pair else ():
+                run("cp", bench.path(f"{pair}.{kind}"), bench.path(f"renewed.{kind}"))
+            server.control("reload")
+            begin()
+        workers = server.status()["workers"]["list"]
+        expect([worker["state"] for worker in workers].count("leaving"), 2, "workers that finish downloads")
+        server.expect_metric("generations_old", 2)
+        after_ticks(server, [worker["slot"] for worker in workers])
+        pid = server.process.pid
+        os.kill(pid, signal.SIGUSR2)
+        until(lambda: "this one shuts down" in server.output(), "the new master")
+        serving_pids(server, 1)
+        begin()
+        expect(has_ended(pid), False, "the old master has ended")
+        for number, download in enumerate(downloads):
+            expect(download.finish(), wanted, f"download {number}")
+        until(lambda: has_ended(pid), "end of the old master")
+        successor = server.status()["pid"]
+        server.control("stop")
+        until(lambda: has_ended(successor), "end of the new master")

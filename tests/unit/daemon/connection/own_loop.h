@@ -125,7 +125,7 @@ static inline void loop_open(void)
 
 static inline void loop_close(void)
 {
-    connections_close(&loop);
+    connections_close(&loop, false);
     event_free(loop.log_retry);
     event_free(loop.listen_retry);
     event_base_free(loop.base);

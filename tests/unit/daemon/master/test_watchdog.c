@@ -77,7 +77,7 @@ static void hung_worker_is_killed(void **state)
         {"serves without a heartbeat", WORKER_SERVING, false, false, HEARTBEAT_S + 1},
         {"closes a channel", WORKER_SERVING, true, true, HEARTBEAT_S + 1},
         {"does not begin to serve", WORKER_STARTING, true, false, HEARTBEAT_S + GRACE_S + 1},
-        {"does not exit", WORKER_LEAVING, true, false, DRAIN_S + GRACE_S + 1},
+        {"does not begin to leave", WORKER_LEAVING, true, false, DRAIN_S + GRACE_S + 1},
     };
 
     (void)state;
@@ -117,11 +117,39 @@ static void time_of_a_suspension_does_not_count(void **state)
     close_scene();
 }
 
+/* A worker that has left its connections finishes responses, with a limit only if there is one. */
+static void worker_that_left_may_finish(void **state)
+{
+    static const struct {
+        uint32_t reload_timeout_s;
+        int finishes; /* messages */
+        bool late;    /* after an hour there is a warning */
+    } cases[] = {{0, 0, false}, {0, 0, true}, {SECONDS + 1, 0, false}, {SECONDS - 2, 1, false}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        open_scene(WORKER_LEAVING);
+        worker->left = true;
+        master.config->workers_reload_timeout = cases[i].reload_timeout_s * 1000;
+        assert_int_equal(killed_after(1, true), 0);
+        if (cases[i].late) {
+            worker->leaving_ns -= UINT64_C(3600) * NS_PER_S;
+            master.monitor.resumed_ns = 0;
+            supervisor_check(&master, clock_monotonic_ns());
+            assert_non_null(strstr(scene_last_event(), "has been finishing responses for an hour"));
+        }
+        assert_int_equal(scene_read(0)->received[MESSAGE_FINISH], cases[i].finishes);
+        assert_int_equal(worker->finishing, cases[i].finishes > 0);
+        close_scene();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hung_worker_is_killed),
         cmocka_unit_test(timeout_of_0_kills_no_worker),
+        cmocka_unit_test(worker_that_left_may_finish),
         cmocka_unit_test(time_of_a_suspension_does_not_count),
     };
 
