@@ -20,11 +20,9 @@ bool instance_name_valid(const char *name);
  * These functions write into BUFFER (SIZE bytes) and return 0, or -1 if it is too small.
  *
  * run_dir: /run/webserverd for root; $XDG_RUNTIME_DIR/webserverd or /tmp/webserverd-UID for others.
- * segment_name: for shm_open(), "/webserverd.NAME".
  */
 int instance_run_dir(char *buffer, size_t size);
 int instance_socket_path(const char *name, char *buffer, size_t size);
-int instance_segment_name(const char *name, char *buffer, size_t size);
 
 /*
  * True for root, the effective user, and the owner of /run/webserverd, to whom root gave the run
@@ -32,5 +30,38 @@ int instance_segment_name(const char *name, char *buffer, size_t size);
  * name of an instance: those are not used. WHY is then "WHAT belongs to NAME (uid N), ...".
  */
 bool instance_owner_trusted(uid_t uid, const char *what, char *why, size_t size);
+
+/*
+ * Segments are in /dev/shm, where every user may create files: webserverd.NAME.RANDOM, a name that
+ * nobody can take beforehand. Other servers may publish webserverd.NAME. RANDOM is 16 hexadecimal
+ * digits.
+ */
+#define INSTANCE_SHARED_MEMORY "/dev/shm"
+
+/* Ends the name of a segment that does not replace the one of a running server yet. */
+#define INSTANCE_SEGMENT_NEW ".new"
+
+/*
+ * Writes a new name for shm_open(), "/webserverd.NAME.RANDOM", with END. Returns 0, or -1 with
+ * errno.
+ */
+int instance_make_segment_name(const char *name, const char *end, char *buffer, size_t size);
+
+/*
+ * The segment of instance NAME, for shm_open(): of this user rather than of others, else the newest.
+ * Returns 0; -1 with errno ENOENT, and WHY empty; or -1 if there are only those of users who are not
+ * trusted, with WHY.
+ */
+int instance_find_segment(const char *name, char *buffer, size_t buffer_size, char *why,
+                          size_t size);
+
+/*
+ * Removes the segments of NAME that belong to this user, or only those that end with
+ * INSTANCE_SEGMENT_NEW. Returns 0, or -1 with errno.
+ */
+int instance_remove_segments(const char *name, bool only_new);
+
+/* The name of the instance whose segment is FILE in /dev/shm. False if it is none. */
+bool instance_of_segment(const char *file, char name[INSTANCE_NAME_MAX + 1]);
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,7 +30,6 @@ enum {
     FINISH_MS = 1000, /* then requests in progress are cut */
     STOP_MS = 30000,  /* longer than any wait of the stop itself */
     GROUP_MS = 2000,
-    SEGMENT_NAME = INSTANCE_NAME_MAX + 32,
 };
 
 struct private_server {
@@ -87,17 +85,9 @@ static int make_directory(struct private_server *server)
     return make_public_directory(server->root);
 }
 
-/* The name for shm_open(). A name of ours is never too long. */
-static const char *segment_name(const struct private_server *server, char *segment, size_t size)
-{
-    instance_segment_name(server->name, segment, size);
-    return segment;
-}
-
 struct private_server *private_server_create(const char *program, char *why, size_t size)
 {
     struct private_server *server = calloc(1, sizeof(*server));
-    char segment[SEGMENT_NAME];
 
     if (server == NULL) {
         snprintf(why, size, "out of memory");
@@ -106,8 +96,7 @@ struct private_server *private_server_create(const char *program, char *why, siz
     server->core = -1;
     find_program(server, program);
     if (make_directory(server) == 0 &&
-        private_server_guard_start(&server->guard, server->directory,
-                                   segment_name(server, segment, sizeof(segment))) == 0)
+        private_server_guard_start(&server->guard, server->directory, server->name) == 0)
         return server;
     snprintf(why, size, "cannot create the directory %s for a private webserverd: %s",
              server->directory, strerror(errno));
@@ -298,12 +287,10 @@ static void end_orphans(pid_t group)
 /* After the master exited: ends its process group and removes its segment if it still exists. */
 static void clean_up(struct private_server *server)
 {
-    char segment[SEGMENT_NAME];
-
     end_orphans(server->pid);
     server->pid = 0;
     server->port = 0;
-    shm_unlink(segment_name(server, segment, sizeof(segment)));
+    instance_remove_segments(server->name, false);
     private_server_guard_watch(&server->guard, 0);
 }
 

@@ -1,12 +1,13 @@
 #include "common/private_server_guard.h"
 
+#include "common/instance.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -81,7 +82,7 @@ static void leave_owner(int in)
         close(in);
 }
 
-static _Noreturn void run_guard(int in, const char *directory, const char *segment)
+static _Noreturn void run_guard(int in, const char *directory, const char *name)
 {
     pid_t group = 0;
 
@@ -91,7 +92,7 @@ static _Noreturn void run_guard(int in, const char *directory, const char *segme
             _exit(0);
     if (group > 0)
         end_group(group);
-    shm_unlink(segment);
+    instance_remove_segments(name, false);
     private_server_remove(directory);
     _exit(0);
 }
@@ -99,7 +100,7 @@ static _Noreturn void run_guard(int in, const char *directory, const char *segme
 /* ---- The owner ---- */
 
 int private_server_guard_start(struct private_server_guard *guard, const char *directory,
-                               const char *segment)
+                               const char *name)
 {
     int ends[2];
 
@@ -107,7 +108,7 @@ int private_server_guard_start(struct private_server_guard *guard, const char *d
         return -1;
     guard->pid = fork();
     if (guard->pid == 0)
-        run_guard(ends[0], directory, segment);
+        run_guard(ends[0], directory, name);
     close(ends[0]);
     guard->socket = ends[1];
     if (guard->pid > 0)

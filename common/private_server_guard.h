@@ -13,9 +13,9 @@ struct private_server_guard {
     int socket; /* EOF at the other end: the owner is dead */
 };
 
-/* SEGMENT is the name for shm_unlink(). Returns 0, or -1 with errno. */
+/* For the server called NAME. Returns 0, or -1 with errno. */
 int private_server_guard_start(struct private_server_guard *guard, const char *directory,
-                               const char *segment);
+                               const char *name);
 
 /*
  * Reports the process group of the server to the guard; 0: it does not run. Async-signal-safe: the

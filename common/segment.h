@@ -438,8 +438,9 @@ struct segment {
     size_t size;
     struct segment_header header; /* a copy; its texts end with a NUL */
     struct segment_section section[SEGMENT_KIND_COUNT];
-    int fd, read_fd;         /* -1 in all processes but the master */
-    uint32_t hosts_reserved; /* the master: so many have memory in each reserved thread slot */
+    int fd, read_fd;              /* -1 in all processes but the master */
+    char file[INSTANCE_PATH_MAX]; /* the master: for shm_open() */
+    uint32_t hosts_reserved;      /* the master: so many have memory in each reserved thread slot */
 };
 
 /* Address of entry INDEX of a section. INDEX must be below its count, as in the functions below. */

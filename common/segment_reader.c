@@ -214,16 +214,18 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
 
     memset(reader, 0, sizeof(*reader));
     reader->map.fd = reader->map.read_fd = -1;
-    if (!instance_name_valid(name) || instance_segment_name(name, path, sizeof(path)) != 0) {
+    if (!instance_name_valid(name)) {
         snprintf(why, size, "invalid instance name '%s' (letters, digits, '.', '_' and '-')", name);
         return SEGMENT_INVALID;
     }
-    fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0 && errno == ENOENT) {
+    if (instance_find_segment(name, path, sizeof(path), why, size) != 0) {
+        if (why[0] != '\0')
+            return SEGMENT_FOREIGN;
         snprintf(why, size, "no webserverd named '%s' is running", name);
         return SEGMENT_ABSENT;
     }
-    snprintf(what, sizeof(what), "the shared memory /dev/shm%s", path);
+    fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
+    snprintf(what, sizeof(what), "the shared memory " INSTANCE_SHARED_MEMORY "%s", path);
     if (fd >= 0 &&
         (fstat(fd, &status) != 0 || !instance_owner_trusted(status.st_uid, what, why, size))) {
         close(fd);
@@ -266,20 +268,14 @@ void segment_detach(struct segment_reader *reader)
 
 static bool name_is_reused(const struct segment_reader *reader)
 {
-    char path[INSTANCE_PATH_MAX];
+    char file[INSTANCE_PATH_MAX], path[2 * INSTANCE_PATH_MAX], why[256];
     struct stat status;
-    bool elsewhere;
-    int fd;
 
-    if (instance_segment_name(reader->map.header.name, path, sizeof(path)) != 0)
+    if (instance_find_segment(reader->map.header.name, file, sizeof(file), why, sizeof(why)) != 0)
         return false;
-    fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    elsewhere = fstat(fd, &status) == 0 &&
-                (status.st_ino != reader->inode || status.st_dev != reader->device);
-    close(fd);
-    return elsewhere;
+    snprintf(path, sizeof(path), INSTANCE_SHARED_MEMORY "%s", file);
+    return lstat(path, &status) == 0 &&
+           (status.st_ino != reader->inode || status.st_dev != reader->device);
 }
 
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns)

@@ -17,8 +17,6 @@
 
 enum { PAGE = 4096 };
 
-static const char suffix[] = ".new"; /* during an upgrade, the new server's segment has it */
-
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
     return (value + step - 1) / step * step;
@@ -193,13 +191,13 @@ static void describe_metrics(struct segment *segment)
 }
 
 /* Creates, sizes and maps the file. Returns NULL, or the step that failed with errno. */
-static const char *map_new(struct segment *segment, const char *name, const struct layout *layout)
+static const char *map_new(struct segment *segment, const struct layout *layout)
 {
     void *memory;
     int failed;
 
     segment->size = layout->end;
-    segment->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    segment->fd = shm_open(segment->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (segment->fd < 0)
         return "create";
     if (ftruncate(segment->fd, (off_t)segment->size) != 0)
@@ -209,7 +207,7 @@ static const char *map_new(struct segment *segment, const char *name, const stru
         errno = failed;
         return "reserve memory for";
     }
-    segment->read_fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    segment->read_fd = shm_open(segment->file, O_RDONLY | O_CLOEXEC, 0);
     if (segment->read_fd < 0)
         return "open";
     memory = mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
@@ -221,30 +219,26 @@ static const char *map_new(struct segment *segment, const char *name, const stru
 
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size)
 {
-    char name[INSTANCE_PATH_MAX + sizeof(suffix)];
     struct layout layout = {0};
     const char *failed;
 
     *segment = (struct segment){.fd = -1, .read_fd = -1};
-    if (instance_segment_name(plan->name, name, INSTANCE_PATH_MAX) != 0) {
-        snprintf(why, size, "the instance name '%s' is too long", plan->name);
-        errno = ENAMETOOLONG;
+    if (instance_make_segment_name(plan->name, plan->beside ? INSTANCE_SEGMENT_NEW : "",
+                                   segment->file, sizeof(segment->file)) != 0) {
+        snprintf(why, size, "no name for the shared memory of '%s': %s", plan->name,
+                 strerror(errno));
         return -1;
-    }
-    if (plan->beside) {
-        segment_remove_new(plan->name);
-        strcat(name, suffix);
     }
     lay_out(&layout, plan);
     memcpy(segment->section, layout.section, sizeof(layout.section));
-    failed = map_new(segment, name, &layout);
+    failed = map_new(segment, &layout);
     if (failed != NULL) {
         int error = errno;
 
-        snprintf(why, size, "cannot %s the shared memory segment /dev/shm%s: %s", failed, name,
-                 strerror(error));
+        snprintf(why, size, "cannot %s the shared memory segment /dev/shm%s: %s", failed,
+                 segment->file, strerror(error));
         if (segment->fd >= 0)
-            shm_unlink(name);
+            shm_unlink(segment->file);
         close_segment_files(segment);
         *segment = (struct segment){.fd = -1, .read_fd = -1};
         errno = error;
@@ -260,10 +254,10 @@ void segment_publish(struct segment *segment)
     atomic_store_explicit(&segment_shared_header(segment)->ready, 1, memory_order_release);
 }
 
-/* True if NAME still refers to SEGMENT; a new server may have replaced it. */
-static bool name_is_ours(const struct segment *segment, const char *name)
+/* True if its name still refers to SEGMENT; a new server may have replaced it. */
+static bool name_is_ours(const struct segment *segment)
 {
-    int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    int fd = shm_open(segment->file, O_RDONLY | O_CLOEXEC, 0);
     struct stat named, ours;
     bool same = fd >= 0 && fstat(fd, &named) == 0 && fstat(segment->fd, &ours) == 0 &&
                 named.st_ino == ours.st_ino && named.st_dev == ours.st_dev;
@@ -273,29 +267,19 @@ static bool name_is_ours(const struct segment *segment, const char *name)
     return same;
 }
 
-void segment_remove_new(const char *name)
+int segment_promote(struct segment *segment)
 {
-    char path[INSTANCE_PATH_MAX + sizeof(suffix)];
+    char name[INSTANCE_PATH_MAX], from[2 * INSTANCE_PATH_MAX], to[2 * INSTANCE_PATH_MAX], why[256];
 
-    if (instance_segment_name(name, path, INSTANCE_PATH_MAX) == 0)
-        shm_unlink(strcat(path, suffix));
-}
-
-/* Path of a shm_open() name on Linux, for rename(). */
-static void write_path(char *path, size_t size, const char *name, const char *end)
-{
-    snprintf(path, size, "/dev/shm%s%s", name, end);
-}
-
-int segment_promote(const struct segment *segment)
-{
-    char name[INSTANCE_PATH_MAX], from[2 * INSTANCE_PATH_MAX], to[2 * INSTANCE_PATH_MAX];
-
-    if (instance_segment_name(segment->header.name, name, sizeof(name)) != 0)
+    if (instance_find_segment(segment->header.name, name, sizeof(name), why, sizeof(why)) != 0)
+        snprintf(name, sizeof(name), "%.*s",
+                 (int)(strlen(segment->file) - strlen(INSTANCE_SEGMENT_NEW)), segment->file);
+    snprintf(from, sizeof(from), INSTANCE_SHARED_MEMORY "%s", segment->file);
+    snprintf(to, sizeof(to), INSTANCE_SHARED_MEMORY "%s", name);
+    if (rename(from, to) != 0)
         return -1;
-    write_path(from, sizeof(from), name, suffix);
-    write_path(to, sizeof(to), name, "");
-    return rename(from, to);
+    memcpy(segment->file, name, sizeof(name));
+    return 0;
 }
 
 void segment_forget(struct segment *segment)
@@ -307,17 +291,11 @@ void segment_forget(struct segment *segment)
 
 void segment_destroy(struct segment *segment)
 {
-    char name[INSTANCE_PATH_MAX + sizeof(suffix)];
-
     if (segment->base == NULL)
         return;
     atomic_store_explicit(&segment_shared_header(segment)->stopped, 1, memory_order_release);
-    if (instance_segment_name(segment->header.name, name, INSTANCE_PATH_MAX) == 0) {
-        if (name_is_ours(segment, name))
-            shm_unlink(name);
-        else if (name_is_ours(segment, strcat(name, suffix)))
-            shm_unlink(name);
-    }
+    if (name_is_ours(segment))
+        shm_unlink(segment->file);
     segment_forget(segment);
 }
 

@@ -15,13 +15,12 @@ struct segment_plan {
     uint32_t cache_entries;
     uint32_t max_hosts;  /* at most SEGMENT_HOSTS_MAX; 0: no sections for hosts */
     uint64_t ring_bytes; /* size of each log ring; rounded up to a power of two */
-    bool beside;         /* create /webserverd.NAME.new, because a server of that name runs */
+    bool beside;         /* a server of that name runs: create one that nobody finds */
 };
 
 /*
- * Creates /webserverd.NAME exclusively, lays it out and reserves memory for all fixed sections;
- * `ready` is still 0. Returns 0, or -1 with errno and WHY; EEXIST if a segment of that name exists.
- * Master.
+ * Creates /webserverd.NAME.RANDOM, lays it out and reserves memory for all fixed sections; `ready`
+ * is still 0. Returns 0, or -1 with errno and WHY. Master.
  */
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why,
                    size_t size);
@@ -29,11 +28,11 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
 /* Sets `ready`: readers may attach from now on. Master. */
 void segment_publish(struct segment *segment);
 
-/* Renames /webserverd.NAME.new to /webserverd.NAME. Returns 0, or -1 with errno. Master. */
-int segment_promote(const struct segment *segment);
-
-/* Removes /webserverd.NAME.new, left behind by a failed upgrade. The old master. */
-void segment_remove_new(const char *name);
+/*
+ * One that was created beside another replaces it under its name. Returns 0, or -1 with errno.
+ * Master.
+ */
+int segment_promote(struct segment *segment);
 
 /* Unmaps the segment; removes the name if it still refers to it. Master, at exit. */
 void segment_destroy(struct segment *segment);

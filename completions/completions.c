@@ -348,8 +348,8 @@ static void bash_argument(FILE *out, const struct program *program, const struct
     else if (strcmp(words, "@directories") == 0)
         fputs("compopt -o dirnames; return ;;\n", out);
     else if (strcmp(words, "@instances") == 0)
-        fputs("words=$(cd /dev/shm && compgen -G 'webserverd.*')\n"
-              "        words=${words//webserverd./} ;;\n",
+        fputs("words=$(cd /dev/shm && compgen -G 'webserverd.*' |\n"
+              "            sed -E 's/^webserverd\\.//; s/\\.[0-9a-f]{16}$//') ;;\n",
               out);
     else if (strcmp(words, "@settings") == 0)
         fprintf(out, "words='%s'; compopt -o nospace; suffix='=' ;;\n", keys);
@@ -474,7 +474,7 @@ static void zsh_functions(FILE *out, const struct program *program)
     if (names_instances(program))
         fprintf(out,
                 "_%s_instances() {\n    local -a names=(/dev/shm/webserverd.*(N:t))\n"
-                "    compadd -- ${names#webserverd.}\n}\n",
+                "    compadd -- ${${names#webserverd.}%%.[0-9a-f](#c16)}\n}\n",
                 program->name);
     if (program->mode_count > 1) {
         fprintf(out, "_%s_modes() {\n    local -a modes=(\n", program->name);
@@ -583,7 +583,8 @@ static void write_fish(FILE *out, const struct program *program)
         fprintf(out,
                 "function __%s_instances\n"
                 "    for file in /dev/shm/webserverd.*\n"
-                "        string replace /dev/shm/webserverd. '' $file\n    end\nend\n",
+                "        string replace -r '.*/webserverd\\.(.*?)(\\.[0-9a-f]{16})?$' '$1' $file\n"
+                "    end\nend\n",
                 program->name);
     fprintf(out,
             "function __%s_mode\n    set -l mode ''\n    set -l argument no\n"

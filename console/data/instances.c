@@ -12,9 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SHARED_MEMORY  "/dev/shm"
-#define SEGMENT_PREFIX "webserverd."
-
 /* A sample older than this says nothing about the load now. */
 #define SAMPLE_MAX_AGE_NS (3 * NS_PER_S)
 
@@ -84,15 +81,25 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct instance *)a)->name, ((const struct instance *)b)->name);
 }
 
+/* A server that another user may have started has the same name, or its segment was left. */
+static bool is_listed(const struct instance *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 size_t instances_find(struct instance *list)
 {
-    DIR *directory = opendir(SHARED_MEMORY);
+    DIR *directory = opendir(INSTANCE_SHARED_MEMORY);
+    char name[INSTANCE_NAME_MAX + 1];
     struct dirent *entry;
     size_t count = 0;
 
     while (directory != NULL && count < INSTANCES_MAX && (entry = readdir(directory)) != NULL)
-        if (strncmp(entry->d_name, SEGMENT_PREFIX, strlen(SEGMENT_PREFIX)) == 0 &&
-            describe(entry->d_name + strlen(SEGMENT_PREFIX), &list[count]))
+        if (instance_of_segment(entry->d_name, name) && !is_listed(list, count, name) &&
+            describe(name, &list[count]))
             count++;
     if (directory != NULL)
         closedir(directory);

@@ -237,13 +237,11 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
 static int remove_segment(const struct config *config, struct salvage *salvage,
                           const struct log_files *logs, char *why, size_t size)
 {
-    char name[INSTANCE_PATH_MAX], problem[256] = "its server has ended";
     struct segment_reader reader;
     enum segment_health health = SEGMENT_DEAD;
     int pid = 0;
 
-    if (segment_attach(&reader, config->server_name, problem, sizeof(problem)) ==
-        SEGMENT_ATTACHED) {
+    if (segment_attach(&reader, config->server_name, why, size) == SEGMENT_ATTACHED) {
         health = segment_health(&reader, clock_monotonic_ns());
         pid = reader.map.header.master_pid;
         if (health == SEGMENT_DEAD)
@@ -257,11 +255,11 @@ static int remove_segment(const struct config *config, struct salvage *salvage,
                  config->server_name, pid);
         return -1;
     }
-    if (instance_segment_name(config->server_name, name, sizeof(name)) != 0 ||
-        shm_unlink(name) == 0 || errno == ENOENT)
+    if (instance_remove_segments(config->server_name, false) == 0)
         return 0;
-    snprintf(why, size, "cannot remove /dev/shm%s: %s; use another name: -o server.name=NAME (%s)",
-             name, strerror(errno), problem);
+    snprintf(why, size,
+             "cannot remove the shared memory of '%s': %s; use another name: -o server.name=NAME",
+             config->server_name, strerror(errno));
     return -1;
 }
 

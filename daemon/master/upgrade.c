@@ -105,7 +105,7 @@ void upgrade_child_ended(struct master *master, pid_t pid, const char *how)
         return;
     snprintf(upgrade->successor_end, sizeof(upgrade->successor_end), "(pid %d) %s", pid, how);
     if (!upgrade->successor_serves) {
-        segment_remove_new(master->config->server_name);
+        instance_remove_segments(master->config->server_name, true);
         control_socket_remove_new(master->config);
     }
     close_successor_link(upgrade);

@@ -28,9 +28,6 @@ enum {
 
 /* ---- Finding the server ---- */
 
-#define SEGMENTS "/dev/shm"
-#define PREFIX   "webserverd."
-
 /* Removes the scheme from ADDRESS. Returns whether it is that of TARGET; without one it is http. */
 static bool take_scheme(const char **address, const struct target *target)
 {
@@ -104,13 +101,14 @@ static bool has_one_target(const struct request_plan *request_plan)
 
 static bool find_server(const struct request_plan *request_plan, struct segment_reader *reader)
 {
-    DIR *directory = has_one_target(request_plan) ? opendir(SEGMENTS) : NULL;
+    DIR *directory = has_one_target(request_plan) ? opendir(INSTANCE_SHARED_MEMORY) : NULL;
+    char name[INSTANCE_NAME_MAX + 1];
     const struct dirent *entry;
     bool found = false;
 
     while (directory != NULL && !found && (entry = readdir(directory)) != NULL)
-        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
-            found = try_name(reader, entry->d_name + strlen(PREFIX), request_plan);
+        if (instance_of_segment(entry->d_name, name))
+            found = try_name(reader, name, request_plan);
     if (directory != NULL)
         closedir(directory);
     return found;

@@ -350,7 +350,7 @@ summary_interval = {self.summary_interval}
         wait_until(lambda: workers_serve(self.control("status")), "the end of the leaving workers")
         with open(f"/proc/{self.master}/status", encoding="ascii") as file:
             anonymous = int(re.search(r"RssAnon:\s*(\d+)", file.read()).group(1))
-        shared = os.stat(f"/dev/shm/webserverd.{self.name}").st_blocks // 2
+        shared = os.stat(glob.glob(f"/dev/shm/webserverd.{self.name}.*")[0]).st_blocks // 2
         return len(os.listdir(f"/proc/{self.master}/fd")), anonymous, shared
 
     def stretch(self):

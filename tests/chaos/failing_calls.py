@@ -10,6 +10,7 @@ new call fails, with --start when those of the start have failed, or after S sec
 1 (a fault) or 2 (usage error).
 """
 import argparse
+import glob
 import mmap
 import os
 import re
@@ -141,7 +142,7 @@ ring = 64K
         if may_leave:
             return
         left = os.listdir(os.path.join(self.directory, "run")) if os.path.exists(self.directory + "/run") else []
-        left += [name for name in os.listdir("/dev/shm") if name == f"webserverd.{self.name}"]
+        left += [name for name in os.listdir("/dev/shm") if name.startswith(f"webserverd.{self.name}.")]
         if left:
             raise Fault(f"left behind: {' '.join(left)}")
 
@@ -149,8 +150,7 @@ ring = 64K
         kill_descendants()
         wait_until(lambda: reap(self.ended), "the end of all processes")
         shutil.rmtree(os.path.join(self.directory, "run"), ignore_errors=True)
-        segment = f"/dev/shm/webserverd.{self.name}"
-        if os.path.exists(segment):
+        for segment in glob.glob(f"/dev/shm/webserverd.{self.name}.*"):
             os.unlink(segment)
 
     def run(self):

@@ -91,7 +91,7 @@ static void make_root(void)
 
 static void make_segment(struct segment *segment)
 {
-    char name[64], object[80], why[256];
+    char name[64], why[256];
     const struct segment_plan plan = {.name = name,
                                       .socket_path = "",
                                       .listening = "",
@@ -103,8 +103,7 @@ static void make_segment(struct segment *segment)
     snprintf(name, sizeof(name), "fuzz-%d", getpid());
     MUST(segment_create(segment, &plan, why, sizeof(why)) == 0 &&
          segment_reserve(segment, 0, 1) == 0);
-    snprintf(object, sizeof(object), "/webserverd.%s", name);
-    shm_unlink(object);
+    shm_unlink(segment->file);
 }
 
 static void make_thread(void)

@@ -97,14 +97,6 @@ static void end_leftovers(void)
     }
 }
 
-static void remove_remains(const struct server *server)
-{
-    char path[sizeof(server->name) + 32];
-
-    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server->name);
-    unlink(path);
-}
-
 int server_tear_down(void **state)
 {
     struct server *server = *state;
@@ -116,7 +108,7 @@ int server_tear_down(void **state)
         free(printed);
     }
     end_leftovers();
-    remove_remains(server);
+    instance_remove_segments(server->name, false);
     scratch_remove(server->directory);
     free(server);
     return 0;
@@ -723,6 +715,15 @@ void server_freeze(pid_t pid)
 {
     server_signal(pid, SIGSTOP);
     WAIT_UNTIL(all_threads_are_stopped(pid));
+}
+
+void server_segment_path(const struct server *server, char *path, size_t size)
+{
+    char file[INSTANCE_PATH_MAX], why[256];
+
+    if (instance_find_segment(server->name, file, sizeof(file), why, sizeof(why)) != 0)
+        fail_msg("no segment of %s: %s", server->name, why);
+    snprintf(path, size, INSTANCE_SHARED_MEMORY "%s", file);
 }
 
 void server_attach(const struct server *server, struct segment_reader *reader)

@@ -73,6 +73,9 @@ void server_stop(struct server *server);
 /* Waits for a stop that the test has begun, with the same checks. */
 void server_stopped(struct server *server);
 
+/* The path of its segment. */
+void server_segment_path(const struct server *server, char *path, size_t size);
+
 /* The same; the exit status must be STATUS. */
 void server_stopped_with(struct server *server, int status);
 

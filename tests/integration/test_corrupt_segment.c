@@ -33,7 +33,7 @@ static void open_segment(const struct server *server, struct forgery *forgery)
 
     server_attach(server, &forgery->reader);
     forgery->segment = forgery->reader.map;
-    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server_name(server));
+    server_segment_path(server, path, sizeof(path));
     fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
     forgery->segment.base =

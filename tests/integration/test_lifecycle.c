@@ -370,7 +370,7 @@ static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
     server_start(server, NULL);
     snprintf(run_dir, sizeof(run_dir), "%s/other", server_directory(server));
     snprintf(option, sizeof(option), "server.run_dir=%s", run_dir);
-    snprintf(segment, sizeof(segment), "/dev/shm/webserverd.%s", server_name(server));
+    server_segment_path(server, segment, sizeof(segment));
     assert_int_equal(stat(segment, &before), 0);
     assert_int_equal(server_start_rejected(server, &printed, options), 1);
     assert_non_null(strstr(printed, server_name(server)));
@@ -385,7 +385,10 @@ static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
     server_stop(server);
 }
 
-/* Only root can play the other user. The planted segment looks like that of a running server. */
+/*
+ * Only root can play the other user. The planted segment looks like that of a running server; a
+ * directory has the name that other servers use.
+ */
 static void start_ignores_segment_of_another_user(void **state)
 {
     struct server *server = *state;
@@ -404,11 +407,14 @@ static void start_ignores_segment_of_another_user(void **state)
     assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
     segment_publish(&segment);
     atomic_store(&segment_master(&segment)->heartbeat_ns, UINT64_MAX / 2);
-    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server_name(server));
+    server_segment_path(server, path, sizeof(path));
     assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server_name(server));
+    assert_int_equal(mkdir(path, 0755), 0);
     server_start(server, NULL);
     server_do(server, "ping");
     segment_destroy(&segment);
+    assert_int_equal(rmdir(path), 0);
     server_stop(server);
 }
 

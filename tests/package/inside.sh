@@ -111,7 +111,7 @@ is_removed() {
     dpkg -r webserverd >dpkg.txt 2>&1 || fail "dpkg -r: $(<dpkg.txt)"
     ! pgrep_webserverd || fail "processes are left"
     [ -f "$config" ] || fail "$config is gone"
-    [ ! -e /dev/shm/webserverd.webserverd ] || fail "shared memory is left"
+    [ -z "$(find /dev/shm -name "webserverd.*")" ] || fail "shared memory is left"
     step "purge"
     dpkg -P webserverd >dpkg.txt 2>&1 || fail "dpkg -P: $(<dpkg.txt)"
     files >after

@@ -3,8 +3,10 @@
 
 Written after webserverd-shm(7) alone, without the C sources.
 """
+import glob
 import json
 import mmap
+import os
 import struct
 import sys
 
@@ -18,7 +20,8 @@ SLOTS = {WORKERS: WORKER_SLOTS, THREADS: THREAD_SLOTS}
 
 class Segment:
     def __init__(self, name):
-        with open(f"/dev/shm/webserverd.{name}", "rb") as file:
+        names = glob.glob(f"/dev/shm/webserverd.{name}") + glob.glob(f"/dev/shm/webserverd.{name}." + 16 * "[0-9a-f]")
+        with open(max(names, key=os.path.getctime), "rb") as file:
             self.map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         if self.map[:8] != MAGIC or self.get("H", 8) != MAJOR or self.get("I", 52) != 1:
             raise SystemExit(f"{name}: not a ready segment of major version {MAJOR}")

@@ -11,9 +11,12 @@
 #include "common/macros.h"
 #include "common/tables.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void names_are_validated(void **state)
@@ -44,16 +47,138 @@ static void names_are_validated(void **state)
             fail_msg("'%s' should be %s", cases[i].name, cases[i].valid ? "valid" : "invalid");
 }
 
-static void segment_name_contains_instance(void **state)
+/* --- Segments: files in /dev/shm, which these tests remove --- */
+
+static char instance[INSTANCE_NAME_MAX + 1], found[INSTANCE_PATH_MAX], reason[256];
+
+static int name_instance(void **state)
 {
-    char text[INSTANCE_PATH_MAX], small[10];
+    (void)state;
+    snprintf(instance, sizeof(instance), "test-instance-%d", (int)getpid());
+    return 0;
+}
+
+static int remove_segments(void **state)
+{
+    (void)state;
+    return instance_remove_segments(instance, false);
+}
+
+static const char *path_of(const char *end)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s%s", instance, end);
+    return path;
+}
+
+static void put_segment(const char *end)
+{
+    int fd = open(path_of(end), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static bool is_there(const char *end)
+{
+    return access(path_of(end), F_OK) == 0;
+}
+
+static int find(void)
+{
+    errno = 0;
+    return instance_find_segment(instance, found, sizeof(found), reason, sizeof(reason));
+}
+
+static void expect_found(const char *end)
+{
+    assert_int_equal(find(), 0);
+    assert_string_equal(found, path_of(end) + strlen(INSTANCE_SHARED_MEMORY));
+}
+
+static void segment_name_cannot_be_predicted(void **state)
+{
+    char one[INSTANCE_PATH_MAX], other[INSTANCE_PATH_MAX], name[INSTANCE_NAME_MAX + 1];
 
     (void)state;
-    assert_int_equal(instance_segment_name("site", text, sizeof(text)), 0);
-    assert_string_equal(text, "/webserverd.site");
-    assert_int_equal(instance_segment_name("site", small, sizeof(small)), -1);
-    assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site")), -1);
-    assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site") + 1), 0);
+    assert_int_equal(instance_make_segment_name("site", "", one, sizeof(one)), 0);
+    assert_int_equal(instance_make_segment_name("site", "", other, sizeof(other)), 0);
+    assert_string_not_equal(one, other);
+    assert_int_equal(strncmp(one, "/webserverd.site.", 17), 0);
+    assert_int_equal(strspn(one + 17, "0123456789abcdef"), 16);
+    assert_true(instance_of_segment(one + 1, name));
+    assert_string_equal(name, "site");
+    assert_int_equal(instance_make_segment_name("site", "", one, strlen(one)), -1);
+    assert_int_equal(errno, ENAMETOOLONG);
+}
+
+static void newest_segment_is_found(void **state)
+{
+    static const char *const ends[] = {"", ".ffffffffffffffff", ".0000000000000000"};
+
+    (void)state;
+    assert_int_equal(find(), -1);
+    assert_int_equal(errno, ENOENT);
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+        put_segment(ends[i]);
+        usleep(20000); /* the clock of files may advance that slowly */
+        expect_found(ends[i]);
+    }
+}
+
+static void other_files_are_no_segments(void **state)
+{
+    static const char *const ends[] = {".0123456789abcdef.new", ".0123456789ABCDEF",
+                                       ".0123456789abcde",      "x",
+                                       ".0123456789abcdef0",    ".new"};
+    char name[INSTANCE_NAME_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+        put_segment(ends[i]);
+        assert_int_equal(find(), -1);
+        assert_int_equal(unlink(path_of(ends[i])), 0);
+    }
+    assert_int_equal(mkdir(path_of(".0123456789abcdef"), 0700), 0);
+    assert_int_equal(find(), -1);
+    assert_int_equal(instance_remove_segments(instance, false), 0);
+    assert_int_equal(rmdir(path_of(".0123456789abcdef")), 0);
+    assert_false(instance_of_segment("sem.site", name));
+    assert_false(instance_of_segment("webserverd.", name));
+    assert_false(instance_of_segment("webserverd.site.0123456789abcdef.new", name));
+    assert_true(instance_of_segment("webserverd.site", name));
+    assert_string_equal(name, "site");
+}
+
+static void new_segments_are_removed_alone(void **state)
+{
+    (void)state;
+    put_segment(".0123456789abcdef");
+    put_segment(".fedcba9876543210.new");
+    assert_int_equal(instance_remove_segments(instance, true), 0);
+    assert_true(is_there(".0123456789abcdef"));
+    assert_false(is_there(".fedcba9876543210.new"));
+    assert_int_equal(instance_remove_segments(instance, false), 0);
+    assert_false(is_there(".0123456789abcdef"));
+}
+
+/* Only root can play the other user. */
+static void segments_of_other_users_are_not_used(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    put_segment("");
+    assert_int_equal(chown(path_of(""), 65534, (gid_t)-1), 0);
+    assert_int_equal(find(), -1);
+    assert_non_null(strstr(reason, "(uid 65534), not to root"));
+    put_segment(".0123456789abcdef");
+    assert_int_equal(chown(path_of(""), 65534, (gid_t)-1), 0); /* is the newest */
+    expect_found(".0123456789abcdef");
+    assert_int_equal(instance_remove_segments(instance, false), 0);
+    assert_true(is_there(""));
+    assert_int_equal(unlink(path_of("")), 0);
 }
 
 static void only_root_and_this_user_are_trusted(void **state)
@@ -130,9 +255,14 @@ static void table_find_returns_index(void **state)
 
 int main(void)
 {
+#define SEGMENT_TEST(name) cmocka_unit_test_setup_teardown(name, name_instance, remove_segments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_validated),
-        cmocka_unit_test(segment_name_contains_instance),
+        cmocka_unit_test(segment_name_cannot_be_predicted),
+        SEGMENT_TEST(newest_segment_is_found),
+        SEGMENT_TEST(other_files_are_no_segments),
+        SEGMENT_TEST(new_segments_are_removed_alone),
+        SEGMENT_TEST(segments_of_other_users_are_not_used),
         cmocka_unit_test(only_root_and_this_user_are_trusted),
         cmocka_unit_test(run_dir_and_socket_depend_on_user),
         cmocka_unit_test(metric_texts_fit_the_segment),

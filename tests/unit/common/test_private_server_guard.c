@@ -4,6 +4,8 @@
  */
 #include "common/private_server_guard.h"
 
+#include "common/instance.h"
+
 #include "common/macros.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -47,7 +49,7 @@ struct scene {
 
 static struct scene *scene;
 static struct private_server_guard guard;
-static char segment[64];
+static char name[INSTANCE_NAME_MAX + 1], segment[INSTANCE_PATH_MAX];
 static bool fails_to_make_sockets, fails_to_fork, is_guard;
 static int interrupted_sends, interrupted_waits; /* calls that a signal interrupts */
 
@@ -206,7 +208,9 @@ static int begin(void **state)
         return -1;
     *scene = (struct scene){.group = NO_GROUP, .killed_at_ms = -1};
     own_directory_make();
-    snprintf(segment, sizeof(segment), "/%s", strrchr(own_directory, '/') + 1);
+    snprintf(name, sizeof(name), "%s", strrchr(own_directory, '/') + 1);
+    if (instance_make_segment_name(name, "", segment, sizeof(segment)) != 0)
+        return -1;
     fd = shm_open(segment, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return fd >= 0 ? close(fd) : -1;
 }
@@ -221,7 +225,7 @@ static int end(void **state)
 
 static void start(void)
 {
-    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), 0);
+    assert_int_equal(private_server_guard_start(&guard, own_directory, name), 0);
     assert_true(guard.pid > 0);
 }
 
@@ -370,12 +374,12 @@ static void failed_start_leaves_nothing(void **state)
 
     (void)state;
     fails_to_fork = true;
-    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), -1);
+    assert_int_equal(private_server_guard_start(&guard, own_directory, name), -1);
     assert_int_equal(errno, EAGAIN);
     assert_int_equal(guard.pid, 0);
     fails_to_fork = false;
     fails_to_make_sockets = true;
-    assert_int_equal(private_server_guard_start(&guard, own_directory, segment), -1);
+    assert_int_equal(private_server_guard_start(&guard, own_directory, name), -1);
     assert_int_equal(errno, EMFILE);
     assert_int_equal(guard.pid, 0);
     assert_int_equal(open_descriptors(), before);

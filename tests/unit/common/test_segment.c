@@ -29,7 +29,7 @@ enum { SECTIONS = 27, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WH
 
 static struct segment segment;
 static struct segment_reader reader;
-static char name[INSTANCE_NAME_MAX + 1], shm_name[INSTANCE_PATH_MAX], why[WHY_BYTES];
+static char name[INSTANCE_NAME_MAX + 1], why[WHY_BYTES];
 
 static struct segment_plan plan_of(const char *instance)
 {
@@ -47,7 +47,7 @@ static int name_segment(void **state)
 {
     (void)state;
     snprintf(name, sizeof(name), "test-segment-%d", (int)getpid());
-    return instance_segment_name(name, shm_name, sizeof(shm_name));
+    return 0;
 }
 
 static int make_segment(void **state)
@@ -66,11 +66,9 @@ static int make_segment(void **state)
 
 static bool name_exists(void)
 {
-    int fd = shm_open(shm_name, O_RDONLY | O_CLOEXEC, 0);
+    char file[INSTANCE_PATH_MAX], none[WHY_BYTES];
 
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+    return instance_find_segment(name, file, sizeof(file), none, sizeof(none)) == 0;
 }
 
 /* No test may leave files in /dev/shm. */
@@ -188,19 +186,35 @@ static void metrics_and_states_are_described(void **state)
     }
 }
 
-static void second_create_fails(void **state)
+/* As in an upgrade. */
+static void promoted_segment_has_the_name_of_the_old_one(void **state)
 {
     struct segment_plan plan = plan_of(name);
-    struct segment second;
+    struct segment old = segment;
 
-    (void)state;
-    errno = 0;
-    assert_int_equal(segment_create(&second, &plan, why, sizeof(why)), -1);
-    assert_int_equal(errno, EEXIST);
-    assert_non_null(strstr(why, name));
+    plan.beside = true;
+    assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
+    segment_publish(&segment);
+    assert_int_equal(segment_health(&reader, clock_monotonic_ns()), SEGMENT_ALIVE);
+    assert_int_equal(segment_promote(&segment), 0);
+    assert_string_equal(segment.file, old.file);
+    assert_int_equal(segment_health(&reader, clock_monotonic_ns()), SEGMENT_REPLACED);
+    segment_destroy(&old);
     assert_true(name_exists());
-    segment_destroy(&second); /* harmless after a failed create */
+    remove_segment(state);
+}
+
+/* The old server's has gone. */
+static void promoted_segment_needs_no_old_one(void **state)
+{
+    struct segment_plan plan = plan_of(name);
+
+    plan.beside = true;
+    assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
+    assert_false(name_exists());
+    assert_int_equal(segment_promote(&segment), 0);
     assert_true(name_exists());
+    remove_segment(state);
 }
 
 static void destroy_removes_name(void **state)
@@ -219,7 +233,7 @@ static void destroy_keeps_segment_of_new_server(void **state)
 
     make_segment(state);
     old = segment;
-    shm_unlink(shm_name);
+    shm_unlink(old.file);
     make_segment(state);
     segment_destroy(&old);
     assert_true(name_exists());
@@ -277,7 +291,7 @@ static void segment_of_another_user_is_refused(void **state)
     if (geteuid() != 0)
         skip();
     segment_publish(&segment);
-    snprintf(path, sizeof(path), "/dev/shm%s", shm_name);
+    snprintf(path, sizeof(path), "/dev/shm%s", segment.file);
     assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_FOREIGN);
     assert_non_null(strstr(why, path));
@@ -350,7 +364,6 @@ static void damaged_header_is_rejected(void **state)
         if (strstr(why, cases[i].said) == NULL)
             fail_msg("'%s' does not say '%s'", why, cases[i].said);
         assert_null(reader.map.base);
-        shm_unlink(shm_name); /* the name may be damaged */
         remove_segment(state);
     }
 }
@@ -437,7 +450,6 @@ static void truncated_segment_is_rejected(void **state)
         assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
         /* Restore the header page before it is destroyed. */
         assert_int_equal(ftruncate(segment.fd, (off_t)segment.size), 0);
-        shm_unlink(shm_name);
         remove_segment(state);
     }
 }
@@ -1123,7 +1135,8 @@ int main(void)
         CREATED_TEST(sections_do_not_overlap),
         CREATED_TEST(blocks_are_cache_line_aligned),
         PUBLISHED_TEST(metrics_and_states_are_described),
-        CREATED_TEST(second_create_fails),
+        PUBLISHED_TEST(promoted_segment_has_the_name_of_the_old_one),
+        cmocka_unit_test(promoted_segment_needs_no_old_one),
         cmocka_unit_test(destroy_removes_name),
         cmocka_unit_test(destroy_keeps_segment_of_new_server),
         CREATED_TEST(config_text_is_stored),
