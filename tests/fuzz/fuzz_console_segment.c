@@ -35,6 +35,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         server_info_close(&info);
         record(&reader, now_ns);
     }
-    free(image.base);
+    image_free(&image);
     return 0;
 }

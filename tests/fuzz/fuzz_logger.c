@@ -72,6 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_lines(error_sink.fd);
     access_log_free(access);
     error_log_free(error);
-    free(image.base);
+    image_free(&image);
     return 0;
 }

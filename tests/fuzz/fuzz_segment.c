@@ -30,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         capacity_clear_slot(&image, i);
         capacity_clear_cache(&image, i);
     }
-    free(image.base);
+    image_free(&image);
     return 0;
 }

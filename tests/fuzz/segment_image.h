@@ -12,6 +12,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { IMAGE_WORKERS = 2, IMAGE_THREADS = 2, IMAGE_RECORDS = 40, IMAGE_WRITE = 12 };
@@ -44,10 +45,11 @@ static void image_fill(struct segment *segment)
     segment_publish(segment);
 }
 
-/* The intact segment; made once. */
-static const struct segment *image_original(void)
+/* The intact segment, made once, whose memory is the file *FD. */
+static const struct segment *image_original(int *fd)
 {
     static struct segment original;
+    static int original_fd;
     char name[48], why[256];
     const struct segment_plan plan = {.name = name,
                                       .socket_path = "",
@@ -58,15 +60,16 @@ static const struct segment *image_original(void)
                                       .ring_bytes = 16 * 1024};
     struct segment created;
 
-    if (original.base != NULL)
+    if (original.base != NULL) {
+        *fd = original_fd;
         return &original;
+    }
     snprintf(name, sizeof(name), "fuzz-%d", (int)getpid());
     MUST(segment_create(&created, &plan, why, sizeof(why)) == 0);
     image_fill(&created);
     original = created;
-    original.base = malloc(created.size);
-    MUST(original.base != NULL);
-    memcpy(original.base, created.base, created.size);
+    *fd = original_fd = memfd_create("image", MFD_CLOEXEC);
+    MUST(write(*fd, created.base, created.size) == (ssize_t)created.size);
     segment_destroy(&created);
     return &original;
 }
@@ -86,17 +89,21 @@ static void image_write(const struct segment *image, const uint8_t *input)
     memcpy(image->base + begin + word, input + 4, sizeof(uint64_t));
 }
 
-/* Fills *IMAGE, whose memory the caller frees. Whoever holds it knows its true layout. */
+/* Fills *IMAGE, whose pages are copied when they change. Whoever holds it knows its true layout. */
 static void image_make(struct segment *image, const uint8_t *data, size_t size)
 {
-    const struct segment *original = image_original();
+    int fd;
 
-    *image = *original;
-    image->base = aligned_alloc(CACHE_LINE, image->size);
-    MUST(image->base != NULL);
-    memcpy(image->base, original->base, image->size);
+    *image = *image_original(&fd);
+    image->base = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    MUST(image->base != MAP_FAILED);
     for (; size >= IMAGE_WRITE; data += IMAGE_WRITE, size -= IMAGE_WRITE)
         image_write(image, data);
+}
+
+static void image_free(struct segment *image)
+{
+    munmap(image->base, image->size);
 }
 
 #endif
