@@ -209,18 +209,57 @@ uint32_t balance_decide(struct balance *balance, const struct balance_load *load
 
 /* Credit */
 
-enum { REFILL_S = 16, CREDIT_LEAST = 64 /* connections */ };
+enum { CREDIT_LEAST = 16 /* connections */ };
 
-void balance_refill(struct balance_credit *credit, const struct balance_load *load, uint32_t count,
-                    uint32_t passed_ms)
+static void add_credit(struct balance_credit *credit, uint64_t milli)
 {
-    uint64_t open = 0, max, more;
+    credit->milli = milli < UINT64_MAX - credit->milli ? credit->milli + milli : UINT64_MAX;
+}
 
-    for (uint32_t i = 0; i < count; i++)
-        open += load[i].open;
-    max = ((count > 0 ? open / count : 0) + CREDIT_LEAST) * 1000;
-    more = max / 1000 * passed_ms / REFILL_S;
-    credit->milli = more < max && credit->milli < max - more ? credit->milli + more : max;
+void balance_refill(struct balance_credit *credit, const struct balance_load *load,
+                    const uint32_t *closed, uint32_t count, uint32_t owner)
+{
+    uint64_t others_open = 0, others_closed = 0, max;
+
+    if (count < 2)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        others_open += i != owner ? load[i].open : 0;
+        others_closed += i != owner ? closed[i] : 0;
+    }
+    max = (others_open / count + CREDIT_LEAST) * 1000;
+    add_credit(credit, others_closed * 1000 / (count - 1));
+    if (credit->milli > max)
+        credit->milli = max;
+}
+
+/*
+ * The claim, or if that is less, what an owner has that needs all its CREDIT to have an equal share;
+ * the others have OTHERS.
+ */
+static uint32_t believed_number(uint32_t claimed, uint64_t others, uint32_t count, uint64_t credit)
+{
+    uint64_t least = others > count * credit ? (others - count * credit) / (count - 1) : 0;
+
+    return claimed > least ? claimed : (uint32_t)least;
+}
+
+struct balance_load balance_believed(const struct balance_credit *credit,
+                                     const struct balance_load *load, uint32_t count,
+                                     uint32_t owner)
+{
+    uint64_t others_active = 0, others_open = 0, most = credit->milli / 1000;
+    struct balance_load believed = load[owner];
+
+    if (count < 2)
+        return believed;
+    for (uint32_t i = 0; i < count; i++) {
+        others_active += i != owner ? load[i].active : 0;
+        others_open += i != owner ? load[i].open : 0;
+    }
+    believed.active = believed_number(believed.active, others_active, count, most);
+    believed.open = believed_number(believed.open, others_open, count, most);
+    return believed;
 }
 
 uint32_t balance_charge(struct balance_credit *credit, uint32_t count)
@@ -230,4 +269,9 @@ uint32_t balance_charge(struct balance_credit *credit, uint32_t count)
     count = most < count ? (uint32_t)most : count;
     credit->milli -= (uint64_t)count * 1000;
     return count;
+}
+
+void balance_refund(struct balance_credit *credit, uint32_t count)
+{
+    add_credit(credit, (uint64_t)count * 1000);
 }

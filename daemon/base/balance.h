@@ -83,22 +83,34 @@ static inline uint32_t balance_interval_ms(const struct balance *balance)
 }
 
 /*
- * Limits what an owner attracts that may lie about its load. Its credit is the average number of
- * connections of an owner, which is what a new owner needs; a sixteenth of it is added per second.
+ * How many more connections an owner may receive that may lie about its load. A new owner has as
+ * many as make an equal share; then it gets as many as the others close on average, and those that
+ * it gives itself. So what it receives brings it to an equal share and keeps it there.
  */
 struct balance_credit {
     uint64_t milli; /* thousandths of connections */
 };
 
-/* Of a new owner: the next refill cuts it to the average. */
+/* Of a new owner: the next refill cuts it to an equal share. */
 #define BALANCE_CREDIT_FULL ((struct balance_credit){UINT64_MAX})
 
-/* Adds the credit of PASSED_MS. LOAD is that of all COUNT owners, at least 1. */
-void balance_refill(struct balance_credit *credit, const struct balance_load *load, uint32_t count,
-                    uint32_t passed_ms);
+/*
+ * Refills the credit of OWNER. LOAD is what all COUNT owners claim, CLOSED how many connections each
+ * has closed since the last call.
+ */
+void balance_refill(struct balance_credit *credit, const struct balance_load *load,
+                    const uint32_t *closed, uint32_t count, uint32_t owner);
+
+/* The claim of OWNER; but what it lacks to an equal share is no more than its credit. */
+struct balance_load balance_believed(const struct balance_credit *credit,
+                                     const struct balance_load *load, uint32_t count,
+                                     uint32_t owner);
 
 /* Takes up to COUNT connections from the credit. Returns how many. */
 uint32_t balance_charge(struct balance_credit *credit, uint32_t count);
+
+/* Adds COUNT connections: the owner has given them, or has not received what was charged. */
+void balance_refund(struct balance_credit *credit, uint32_t count);
 
 static inline uint32_t balance_moves_max(uint32_t count)
 {

@@ -108,7 +108,7 @@ static void ask_to_shed(struct master *master, bool descriptors)
 
 enum { NOT_ABLE = -1 };
 
-/* The load of WORKER if it can take one more connection, or NOT_ABLE. */
+/* The load of WORKER, as it says, if it can take one more connection, or NOT_ABLE. */
 static int64_t load_if_able(const struct master *master, const struct worker_process *worker)
 {
     const struct dispatch *dispatch = &master->dispatch;
@@ -136,20 +136,50 @@ static struct worker_process *next_in_turn(struct master *master)
     return NULL;
 }
 
+/*
+ * What a worker claims can be false. So its load is at least the average of the others, unless the
+ * master has given it fewer connections than that, less those that came back.
+ */
+static int64_t believed_load(const struct worker_process *worker, int64_t claimed,
+                             int64_t others_average)
+{
+    int64_t given = worker->dispatched > worker->returned
+                        ? (int64_t)(worker->dispatched - worker->returned)
+                        : 0;
+    int64_t least = given < others_average ? given : others_average;
+
+    return claimed > least ? claimed : least;
+}
+
+/* Of equal ones the next in turn. */
 static struct worker_process *least_loaded_worker(struct master *master)
 {
+    const struct workers *workers = &master->workers;
+    int64_t load[WORKERS_MAX], sum = 0, able = 0, best_load = INT64_MAX;
     struct worker_process *best = NULL;
-    int64_t best_load = INT64_MAX;
 
-    for (uint32_t i = 0; i < master->workers.count; i++) {
-        struct worker_process *worker = &master->workers.worker[i];
-        int64_t load = load_if_able(master, worker);
-
-        if (load != NOT_ABLE && load < best_load) {
-            best = worker;
-            best_load = load;
-        }
+    for (uint32_t i = 0; i < workers->count; i++) {
+        load[i] = load_if_able(master, &workers->worker[i]);
+        if (load[i] == NOT_ABLE)
+            continue;
+        sum += load[i];
+        able++;
     }
+    for (uint32_t i = 0; i < workers->count; i++) {
+        uint32_t slot = (master->dispatch.next + i) % workers->count;
+        int64_t others = able > 1 ? able - 1 : 1, believed;
+
+        if (load[slot] == NOT_ABLE)
+            continue;
+        believed = believed_load(&workers->worker[slot], load[slot],
+                                 (sum - load[slot] + others - 1) / others);
+        if (believed >= best_load)
+            continue;
+        best = &workers->worker[slot];
+        best_load = believed;
+    }
+    if (best != NULL)
+        master->dispatch.next = best->slot + 1;
     return best;
 }
 

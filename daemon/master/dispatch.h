@@ -1,9 +1,10 @@
 /*
  * Connections that the master passes to workers: those it accepts itself (workers.dispatch =
  * master, UNIX sockets, activated sockets) and those that a leaving worker returns. Each goes to
- * the next worker in round robin or to the one with the fewest connections. If no worker can take
- * one, it is queued here and the master stops accepting; if many are queued, also reading those
- * that workers return. The master's loop.
+ * the next worker in round robin or to the one with the fewest connections; a worker that claims
+ * fewer than it has gets no more than an equal share. If no worker can take one, it is queued here
+ * and the master stops accepting; if many are queued, also reading those that workers return. The
+ * master's loop.
  */
 #ifndef DAEMON_MASTER_DISPATCH_H
 #define DAEMON_MASTER_DISPATCH_H
@@ -37,7 +38,7 @@ struct dispatch {
     uint64_t shed_ns;                  /* when a worker was last asked to close idle connections */
     uint64_t shed_dispatched;          /* connections_dispatched then */
     uint32_t shed_worker, shed_wanted; /* the next to ask, and for how many */
-    uint32_t next;                     /* worker for the next connection in round robin */
+    uint32_t next;                     /* the slot whose turn is next */
     STAILQ_HEAD(dispatch_queue, queued_connection) queue;
     uint32_t queue_length;
     bool returns_stopped; /* connections that workers return are not read */

@@ -55,6 +55,7 @@ struct worker_process *rebalance_returned(struct master *master,
     struct rebalance *rebalance = &master->rebalance;
     uint32_t *due = rebalance->share[worker->slot].due;
 
+    balance_refund(&rebalance->share[worker->slot].credit, 1);
     for (uint32_t i = 0; i < master->workers.count; i++)
         if (due[i] > 0) {
             due[i]--;
@@ -73,7 +74,10 @@ const char *rebalance_given(struct rebalance *rebalance, const struct worker_pro
     if (share->giving_ns == 0)
         return "reported connections that it was not ordered to give";
     share->giving_ns = 0;
-    memset(share->due, 0, sizeof(share->due));
+    for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+        balance_refund(&rebalance->share[i].credit, share->due[i]);
+        share->due[i] = 0;
+    }
     return NULL;
 }
 
@@ -102,6 +106,18 @@ static uint64_t active_connections_of(const struct segment *segment,
     return active;
 }
 
+/* As counted by all threads of its slot. */
+static uint64_t connections_closed_by(const struct segment *segment, uint32_t slot)
+{
+    uint32_t threads = segment_threads_per_worker(segment), first = slot * threads;
+    uint64_t closed = 0;
+
+    for (uint32_t i = first; i < first + threads; i++)
+        if (segment_thread_reserved(segment, i))
+            closed += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_closed);
+    return closed;
+}
+
 static uint32_t at_most(uint64_t value, uint64_t most)
 {
     return (uint32_t)(value < most ? value : most);
@@ -125,8 +141,9 @@ static uint32_t list_balanced(const struct master *master, struct worker_process
     return count;
 }
 
-static void read_worker_loads(struct master *master, struct worker_process *const *list,
-                              uint32_t count, uint64_t passed_ns, struct balance_load *load)
+/* What the workers claim, and the CPU time that the kernel knows. */
+static void read_claims(struct master *master, struct worker_process *const *list, uint32_t count,
+                        uint64_t passed_ns, struct balance_load *load, uint32_t *closed)
 {
     struct rebalance *rebalance = &master->rebalance;
     const struct segment *segment = &master->segment;
@@ -134,11 +151,29 @@ static void read_worker_loads(struct master *master, struct worker_process *cons
     for (uint32_t i = 0; i < count; i++) {
         struct rebalance_share *share = &rebalance->share[list[i]->slot];
         uint64_t cpu_ns = cpu_ns_of(list[i]), used_ns = cpu_ns - share->cpu_ns;
+        uint64_t all_closed = connections_closed_by(segment, list[i]->slot);
 
         load[i].open = at_most(worker_process_load(list[i], segment), OPEN_MAX);
         load[i].active = at_most(active_connections_of(segment, list[i]), load[i].open);
         load[i].busy = at_most(used_ns * 1000 / passed_ns / list[i]->threads_actual, 1000);
+        closed[i] = at_most(all_closed - share->closed, OPEN_MAX);
         share->cpu_ns = cpu_ns;
+        share->closed = all_closed;
+    }
+}
+
+static void read_worker_loads(struct master *master, struct worker_process *const *list,
+                              uint32_t count, uint64_t passed_ns, struct balance_load *load)
+{
+    struct balance_load claimed[WORKERS_MAX];
+    uint32_t closed[WORKERS_MAX];
+
+    read_claims(master, list, count, passed_ns, claimed, closed);
+    for (uint32_t i = 0; i < count; i++) {
+        struct balance_credit *credit = &master->rebalance.share[list[i]->slot].credit;
+
+        balance_refill(credit, claimed, closed, count, i);
+        load[i] = balance_believed(credit, claimed, count, i);
     }
 }
 
@@ -189,12 +224,7 @@ static void look(struct master *master, uint64_t now_ns)
     uint32_t count = list_balanced(master, list), length;
 
     rebalance->looked_ns = now_ns;
-    if (count > 0) {
-        read_worker_loads(master, list, count, passed_ns, load);
-        for (uint32_t i = 0; i < count; i++)
-            balance_refill(&rebalance->share[list[i]->slot].credit, load, count,
-                           (uint32_t)(passed_ns / NS_PER_MS));
-    }
+    read_worker_loads(master, list, count, passed_ns, load);
     length = balance_decide(&rebalance->balance, load, count, moves);
     order_moves(master, list, count, moves, length, now_ns);
     if (rebalance->balance.state != BALANCE_MOVING)
@@ -280,7 +310,9 @@ void rebalance_added(struct master *master, const struct worker_process *worker)
 {
     struct rebalance *rebalance = &master->rebalance;
 
-    rebalance->share[worker->slot] = (struct rebalance_share){.credit = BALANCE_CREDIT_FULL};
+    rebalance->share[worker->slot] =
+        (struct rebalance_share){.credit = BALANCE_CREDIT_FULL,
+                                 .closed = connections_closed_by(&master->segment, worker->slot)};
     if (!is_on(master))
         return;
     rebalance->added_ns = clock_monotonic_ns();

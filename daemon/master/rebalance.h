@@ -6,10 +6,10 @@
  *   look ──MESSAGE_GIVE──▶ giving worker ──MESSAGE_CONNECTION_RETURNED──▶ dispatch ──▶ taking worker
  *                                └──MESSAGE_GIVEN──▶ rebalance_given()
  *
- * A worker is not trusted. The master knows its CPU time from the kernel, but its numbers of
- * connections only from its part of the segment. A worker that claims to have none therefore
- * attracts connections at a limited rate only (struct balance_credit). A worker that does not
- * answer is left out. The master's loop.
+ * A worker is not trusted. The master knows its CPU time from the kernel, and how many connections
+ * were moved to and from it; but its numbers of connections only from its part of the segment. A
+ * worker that claims to have none therefore gets no more than an equal share (struct
+ * balance_credit). A worker that does not answer is left out. The master's loop.
  */
 #ifndef DAEMON_MASTER_REBALANCE_H
 #define DAEMON_MASTER_REBALANCE_H
@@ -20,6 +20,7 @@
 /* What is known of the worker in a slot. */
 struct rebalance_share {
     uint64_t cpu_ns; /* CPU time used, as of the last look */
+    uint64_t closed; /* connections that it has closed, as of the last look */
     struct balance_credit credit;
     uint64_t giving_ns; /* when it was ordered to give; 0: it has given */
     uint64_t taking_ns; /* when the last connection that was moved to it came from its giver */

@@ -311,9 +311,10 @@ uint64_t worker_process_in_transit(const struct worker_process *worker,
                                    const struct segment *segment)
 {
     const struct segment_worker *block = segment_worker(segment, worker->slot);
-    uint64_t received = metric_get(block->metrics, METRIC_connections_received);
+    uint64_t received =
+        metric_get(block->metrics, METRIC_connections_received) - worker->received_before;
 
-    return worker->dispatched - (received - worker->received_before);
+    return received < worker->dispatched ? worker->dispatched - received : 0;
 }
 
 uint64_t worker_process_load(const struct worker_process *worker, const struct segment *segment)

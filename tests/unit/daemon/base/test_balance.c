@@ -268,24 +268,64 @@ static void one_expensive_connection_moves_ever_more_rarely(void **state)
     assert_in_range(exchanges, 1, 15);
 }
 
-/* A new owner gets its share at once; one that always claims to have nothing attracts little. */
-static void owner_that_claims_nothing_attracts_connections_slowly(void **state)
+/* OWNER claims a load; the others have what they claim. */
+static void owner_receives_at_most_an_equal_share(void **state)
 {
-    enum { OPEN = 3000, SECONDS = 32 };
-    static const struct balance_load load[] = {
-        {OPEN / 2, OPEN / 2, 0}, {OPEN / 2, OPEN / 2, 0}, {0, 0, 0}};
-    struct balance_credit credit = BALANCE_CREDIT_FULL;
-    uint32_t attracted = 0;
+    enum { OWNER = 2, COUNT = 3, LEAST = 16, CALLS = 300 };
+    static const struct {
+        const char *name;
+        struct balance_load load[COUNT];
+        uint32_t closed[COUNT]; /* in each call */
+        uint32_t refunded;      /* in each call */
+        uint32_t first, later;  /* received at the first call, and at all others */
+    } cases[] = {
+        {"new, and nothing is open", {{0}}, {0}, 0, LEAST, 0},
+        {"new", {{9, 900, 0}, {9, 700, 0}, {9, 800, 0}}, {0}, 0, 533 + LEAST, 0},
+        {"claims nothing", {{0, 900, 0}, {0, 700, 0}, {0}}, {0}, 0, 533 + LEAST, 0},
+        {"claims to close all", {{0, 900, 0}, {0, 700, 0}, {0}}, {0, 0, 5000}, 0, 533 + LEAST, 0},
+        {"others close some", {{0, 900, 0}, {0, 700, 0}, {0}}, {3, 1, 0}, 0, 533 + LEAST, 2 * 299},
+        {"gives as many", {{0, 900, 0}, {0, 700, 0}, {0}}, {0}, 5, 533 + LEAST, 5 * 299},
+        {"claims no end", {{0, 90, 0}, {0, 70, 0}, {0, UINT32_MAX, 0}}, {0}, 0, 53 + LEAST, 0},
+    };
 
     (void)state;
-    balance_refill(&credit, load, 3, 100);
-    assert_int_equal(balance_charge(&credit, OPEN / 3), OPEN / 3);
-    assert_in_range(balance_charge(&credit, OPEN), 0, 64);
-    for (int i = 0; i < SECONDS * 10; i++) {
-        balance_refill(&credit, load, 3, 100);
-        attracted += balance_charge(&credit, OPEN);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct balance_credit credit = BALANCE_CREDIT_FULL;
+        uint32_t first = 0, later = 0;
+
+        for (int call = 0; call < CALLS; call++) {
+            balance_refill(&credit, cases[i].load, cases[i].closed, COUNT, OWNER);
+            *(call == 0 ? &first : &later) += balance_charge(&credit, UINT32_MAX);
+            balance_refund(&credit, cases[i].refunded);
+        }
+        if (first != cases[i].first || later != cases[i].later)
+            fail_msg("%s: %u, then %u", cases[i].name, first, later);
     }
-    assert_in_range(attracted, SECONDS / 16 * OPEN / 3, SECONDS / 16 * (OPEN / 3 + 64));
+}
+
+/* So the plan of the others does not count on it. */
+static void owner_without_credit_lacks_nothing(void **state)
+{
+    static const struct {
+        struct balance_load claimed;
+        uint32_t credit, active, open;
+    } cases[] = {
+        {{0, 0, 7}, 0, 40, 800},    {{0, 0, 7}, 20, 10, 770},   {{0, 0, 7}, 534, 0, 0},
+        {{50, 900, 7}, 0, 50, 900}, {{4, 790, 7}, 20, 10, 790},
+    };
+    struct balance_load load[] = {{50, 900, 0}, {30, 700, 0}, {0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct balance_credit credit = {UINT64_C(1000) * cases[i].credit};
+        struct balance_load believed;
+
+        load[2] = cases[i].claimed;
+        believed = balance_believed(&credit, load, 3, 2);
+        assert_int_equal(believed.active, cases[i].active);
+        assert_int_equal(believed.open, cases[i].open);
+        assert_int_equal(believed.busy, 7);
+    }
 }
 
 int main(void)
@@ -298,7 +338,8 @@ int main(void)
         cmocka_unit_test(resize_evens_out_in_one_call),
         cmocka_unit_test(expensive_connections_are_mixed_with_cheap_ones),
         cmocka_unit_test(one_expensive_connection_moves_ever_more_rarely),
-        cmocka_unit_test(owner_that_claims_nothing_attracts_connections_slowly),
+        cmocka_unit_test(owner_receives_at_most_an_equal_share),
+        cmocka_unit_test(owner_without_credit_lacks_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,76 @@ static void last_free_place_is_used_without_asking_for_room(void **state)
         close(fds[i]);
 }
 
+/* Workers of which one lies */
+
+/* Gives each worker in turn the connections that the others have; it has closed none. */
+static void serve_with_connections(uint32_t slot, uint32_t open)
+{
+    struct worker_process *worker = &master.workers.worker[slot];
+
+    worker->state = WORKER_SERVING;
+    worker->dispatched = open;
+    metric_set(segment_worker(&master.segment, slot)->metrics, METRIC_connections_received, open);
+    atomic_store(&segment_worker(&master.segment, slot)->connections_open, open);
+}
+
+static void take_dispatched(uint32_t slot, bool honest)
+{
+    struct segment_worker *block = segment_worker(&master.segment, slot);
+    uint64_t dispatched = master.workers.worker[slot].dispatched;
+
+    scene_read(slot);
+    metric_set(block->metrics, METRIC_connections_received, dispatched);
+    if (honest)
+        atomic_store(&block->connections_open, (uint32_t)dispatched);
+}
+
+/* The first of three workers; all others claim what they have. */
+static void worker_gets_no_more_than_an_equal_share_for_its_claim(void **state)
+{
+    enum { ROUNDS = 300 };
+    static const struct {
+        const char *name;
+        uint32_t has[SCENE_WORKERS];
+        uint32_t open;     /* claimed */
+        uint64_t received; /* claimed above what was sent to it */
+        int least, most;   /* of all rounds */
+    } cases[] = {
+        {"claims none", {100, 100, 100}, 0, 0, ROUNDS / 3 - 2, ROUNDS / 3 + 2},
+        {"claims none of many", {900, 100, 100}, 0, 0, ROUNDS / 3 - 2, ROUNDS / 3 + 2},
+        {"claims none, others differ", {100, 100, 300}, 0, 0, 0, ROUNDS / 3 + 50},
+        {"received more than was sent",
+         {100, 100, 100},
+         0,
+         1 << 20,
+         ROUNDS / 3 - 2,
+         ROUNDS / 3 + 2},
+        {"received no end", {100, 100, 100}, 0, UINT64_MAX / 2, ROUNDS / 3 - 2, ROUNDS / 3 + 2},
+        {"claims many", {0, 100, 100}, 100000, 0, 0, 0},
+        {"is new", {0, 100, 100}, 0, 0, 100 + 200 / 3 - 2, 100 + 200 / 3 + 2},
+    };
+
+    (void)state;
+    master.config->workers_balance = BALANCE_LEAST_CONNECTIONS;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct segment_worker *block = segment_worker(&master.segment, 0);
+        int got;
+
+        for (uint32_t slot = 0; slot < SCENE_WORKERS; slot++)
+            serve_with_connections(slot, cases[i].has[slot]);
+        for (int round = 0; round < ROUNDS; round++) {
+            atomic_store(&block->connections_open, cases[i].open);
+            metric_add(block->metrics, METRIC_connections_received, cases[i].received);
+            dispatch_one();
+            for (uint32_t slot = 0; slot < SCENE_WORKERS; slot++)
+                take_dispatched(slot, slot != 0);
+        }
+        got = (int)master.workers.worker[0].dispatched - (int)cases[i].has[0];
+        if (got < cases[i].least || got > cases[i].most)
+            fail_msg("%s: %d of %d", cases[i].name, got, ROUNDS);
+    }
+}
+
 /* The queue */
 
 enum { QUEUE_MAX = 1024 };
@@ -383,6 +453,7 @@ int main(void)
         TEST(only_a_worker_without_room_is_asked_for_some),
         TEST(liar_cannot_make_the_server_full),
         TEST(last_free_place_is_used_without_asking_for_room),
+        TEST(worker_gets_no_more_than_an_equal_share_for_its_claim),
         TEST(connections_wait_for_a_worker_with_room),
         TEST(full_queue_leaves_returned_connections_to_the_workers),
         cmocka_unit_test(connection_is_taken_only_with_its_address),
