@@ -23,7 +23,10 @@ static void preliminary_on_ready(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     loop_enter(connection->loop);
-    connection->protocol->resume(connection);
+    if (connection->lingering)
+        connection_read_lingering(connection);
+    else
+        connection->protocol->resume(connection);
 }
 
 static bool preliminary_is_between_requests(const struct connection *connection)
@@ -157,8 +160,11 @@ const struct connection_protocol proxy_protocol = {
 
 /* The handshake of TLS */
 
-/* The request has been read: this answer is not lost with the close. */
-static void reject_plain_http(const struct connection *connection)
+/*
+ * OpenSSL may have read only the beginning of the request. A close would reset the connection, and the
+ * answer would be lost.
+ */
+static void reject_plain_http(struct connection *connection)
 {
     static const char response[] = "HTTP/1.1 400 Bad Request\r\n"
                                    "Content-Type: text/plain\r\n"
@@ -167,6 +173,9 @@ static void reject_plain_http(const struct connection *connection)
                                    "This port expects TLS: write https://.\r\n";
 
     send(connection->fd, response, sizeof(response) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    connection->transport = &transport_plain;
+    connection->client.linger_wanted = true;
+    connection_linger(connection);
 }
 
 static void fail_handshake(struct connection *connection, enum tls_failure failure)
@@ -182,12 +191,14 @@ static void fail_handshake(struct connection *connection, enum tls_failure failu
     metric_add(connection->loop->context.metrics, counters[failure], 1);
     if (failure == TLS_FAILURE_HTTP)
         reject_plain_http(connection);
-    connection_close(connection);
+    else
+        connection_close(connection);
 }
 
 static void time_out_handshake(struct connection *connection)
 {
-    metric_add(connection->loop->context.metrics, METRIC_tls_failed_timeout, 1);
+    if (!connection->lingering)
+        metric_add(connection->loop->context.metrics, METRIC_tls_failed_timeout, 1);
     connection_close(connection);
 }
 

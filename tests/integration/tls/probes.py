@@ -146,7 +146,8 @@ def renegotiation_is_refused(bench):
 @test
 def plain_http_on_the_tls_port_gets_400(bench):
     with bench.start() as server:
-        raw = server.raw()
-        raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        said = raw.makefile("rb").read()
-        expect_in(b"HTTP/1.1 400 ", said, "the answer")
+        for cookie in (b"", b"Cookie: " + b"x" * 100000 + b"\r\n"):
+            raw = server.raw()
+            raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + cookie + b"\r\n")
+            said = raw.makefile("rb").read()
+            expect_in(b"HTTP/1.1 400 ", said, "the answer")
