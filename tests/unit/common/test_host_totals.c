@@ -227,7 +227,7 @@ static void expect_all(const char *names)
 {
     size_t count = SIZE_MAX;
     struct host_totals *all = host_totals_read_all(&segment, &count);
-    char text[HOSTS * 16] = "";
+    char text[HOSTS * (sizeof(all->name) + 1)] = "";
 
     for (size_t i = 0; i < count; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ", all[i].name);
