@@ -87,7 +87,7 @@ static bool set_tls(const struct plan *plan, CURL *easy)
     bool own_alpn = plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2;
     long version = plan->tls_max == 12   ? CURL_SSLVERSION_MAX_TLSv1_2
                    : plan->tls_max == 13 ? CURL_SSLVERSION_MAX_TLSv1_3
-                                         : CURL_SSLVERSION_MAX_DEFAULT;
+                                         : CURL_SSLVERSION_MAX_NONE;
     CURLcode context = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
 
     if (context == CURLE_OK)
@@ -271,13 +271,16 @@ static enum error_kind kind_of(const struct curl_ending *ending)
         return ERROR_KIND_CLOSED;
     case CURLE_OPERATION_TIMEDOUT:
         return ending->attempts == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;
-    case CURLE_OUT_OF_MEMORY: /* also if a line of the head is longer than libcurl's limit */
+    case CURLE_OUT_OF_MEMORY: /* before 8.6 also for a line beyond its limit */
         return info_offset(ending->easy, CURLINFO_STARTTRANSFER_TIME_T) > 0 ? ERROR_KIND_MALFORMED
                                                                             : ERROR_KIND_OTHER;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP/1: the scheme is checked before */
     case CURLE_BAD_CONTENT_ENCODING:
     case CURLE_FILESIZE_EXCEEDED:
+#if LIBCURL_VERSION_NUM >= 0x080600
+    case CURLE_TOO_LARGE: /* the head, or a line of it */
+#endif
         return ERROR_KIND_MALFORMED;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
