@@ -119,7 +119,7 @@ def validation_resumes_no_session(bench):
         expect_in("Reused, TLSv1.2", run(*words, "-sess_in", file), "the same client again")
         text = run(*words, "-sess_in", file, "-alpn", "acme-tls/1")
         expect_in("New, TLSv1.2", text, "a validation with the session")
-        expect_in("subject=CN = ACME challenge", text, "certificate")
+        expect_in("subject=CN=ACME challenge", text.replace(" = ", "="), "certificate")
 
     during_the_challenge(bench, look)
 
