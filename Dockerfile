@@ -4,8 +4,12 @@
 #   docker compose exec web wsconsole  watch it
 #   docker compose run --rm benchmark  put load on it
 #
+# To build on exactly one version of Debian's image, name its digest, which "docker buildx imagetools inspect debian:13-slim"
+# prints: docker compose build --build-arg DEBIAN=debian:13-slim@sha256:DIGEST
+#
 # docker stop lets open requests finish; with --time 70, as in compose.yaml, also long ones.
-FROM debian:12-slim AS build
+ARG DEBIAN=debian:13-slim
+FROM $DEBIAN AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         build-essential cmake ninja-build pkg-config \
@@ -19,11 +23,11 @@ RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=O
     && cmake --build /build \
     && DESTDIR=/installed cmake --install /build --strip
 
-FROM debian:12-slim
+FROM $DEBIAN
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        libcrypt1 libevent-core-2.1-7 libjansson4 libseccomp2 zlib1g libssl3 libnghttp2-14 \
-        libncursesw6 libtinfo6 ncurses-base libcurl4 \
+        libcrypt1 libevent-core-2.1-7t64 libjansson4 libseccomp2 zlib1g libssl3t64 libnghttp2-14 \
+        libncursesw6 libtinfo6 ncurses-base libcurl4t64 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /run/webserverd --no-create-home webserverd \
     && install -d -o 10001 -g 10001 -m 0700 /run/webserverd

@@ -37,7 +37,7 @@ libraries_are_installed() {
     local program library path package paths cache owned installed
 
     cache=$(ldconfig -p)
-    installed=$(packages 1)
+    installed=$(packages 1 | sed 's/t64$//') # Debian 13 has another name for some packages of Debian 12
     paths=$(for program in webserverd wsctl wsconsole wsload; do
         for library in $(objdump -p "$bin/$program" | awk '$1 == "NEEDED" { print $2 }'); do
             path=$(awk -v name="$library" '$1 == name { print $NF; exit }' <<<"$cache")
@@ -48,7 +48,7 @@ libraries_are_installed() {
     owned=$(owners $(cut -d ' ' -f 3 <<<"$paths" | sort -u))
     while read -r program library path; do
         package=$(awk -v path="$path" '$1 == path { print $2; exit }' <<<"$owned")
-        [ "$package" = libc6 ] || grep -qxF "$package" <<<"$installed" ||
+        [ "$package" = libc6 ] || grep -qxF "${package%t64}" <<<"$installed" ||
             fail "$program needs $library of $package, not installed by the Dockerfile"
     done <<<"$paths"
 }
