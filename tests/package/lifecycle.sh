@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# lifecycle.sh PACKAGE [OLD_PACKAGE]: the life of the package on a fresh Debian 12, which boots with systemd in a container
-# without a network (inside.sh). OLD_PACKAGE is what is installed before PACKAGE; by default PACKAGE with a lower version.
+# lifecycle.sh PACKAGE [OLD_PACKAGE]: the life of the package on a fresh Debian of this system's release, which boots with
+# systemd in a container without a network (inside.sh). OLD_PACKAGE is what is installed before PACKAGE; by default PACKAGE with a lower version.
 # Needs root, mmdebstrap, systemd-nspawn and lintian. Leaves nothing behind.
 set -euo pipefail
 package=$(readlink -f "$1")
@@ -41,7 +41,7 @@ depends() {
 }
 echo "installing a fresh system"
 mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,man-db,bash-completion,zsh,fish,curl" \
-    bookworm "$root" >"$directory/output" 2>&1 || {
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$directory/output" 2>&1 || {
     tail -5 "$directory/output"
     fail "no fresh system: does http://deb.debian.org answer?"
 }
