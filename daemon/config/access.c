@@ -13,16 +13,12 @@ bool access_allows(const struct config_access *rule, const uint8_t address[NETWO
            (rule->allow.count == 0 || config_networks_contain(&rule->allow, address));
 }
 
-const struct config_access *access_find(const struct path_rules *rules, const char *path)
+const struct config_access *access_find(const struct config *config, uint32_t host,
+                                        const char *path)
 {
-    return (const struct config_access *)config_scope_find(rules, path);
-}
+    size_t i = path_index_find(config->access_index, host, path, true);
 
-int access_rules_of_host(const struct config *config, const struct config_host *host,
-                         struct path_rules *rules)
-{
-    return config_scope_select(config->access, config->access_count, sizeof(*config->access), host,
-                               rules);
+    return i != PATH_INDEX_NONE ? &config->access[i] : NULL;
 }
 
 /* Loading */

@@ -65,7 +65,7 @@ struct config_users {
     size_t count;
 };
 
-/* Of a section with a path; see hosts.c. */
+/* Of a section with a path; see paths.c. */
 struct config_scope {
     char *host;   /* as in struct config_header */
     char *prefix; /* without a '/' at its end; "": all paths */
@@ -92,14 +92,16 @@ enum redirect_action { REDIRECT_TO, REDIRECT_STATUS, REDIRECT_TRY, REDIRECT_PASS
 
 /* A line of [redirect]; see rules.h. */
 struct config_redirect {
-    char *host; /* as in struct config_header */
-    char *path; /* decoded; without the star */
-    bool below; /* for all paths that begin with path, which ends in '/' */
-    bool plain; /* for requests without TLS only */
+    char *host;           /* as in struct config_header */
+    uint32_t host_number; /* config_host_number() */
+    char *path;           /* decoded; without the star */
+    bool below;           /* for all paths that begin with path, which ends in '/' */
+    bool plain;           /* for requests without TLS only */
     enum redirect_action action;
-    int status;   /* REDIRECT_TRY: the answer if nothing exists */
-    char *target; /* REDIRECT_TO: a path, a URL or "https:"; REDIRECT_TRY: a path, or NULL */
-    bool rest;    /* the rest of the path follows target */
+    int status; /* REDIRECT_TRY: the answer if nothing exists */
+    char *
+        target; /* REDIRECT_TO: a path, a URL or "https:", encoded; REDIRECT_TRY: a path, or NULL */
+    bool rest;  /* the rest of the path follows target */
     bool try_file, try_directory;
     size_t file_line; /* 0: not from the file */
 };
@@ -157,12 +159,16 @@ struct config {
     /* [access]. */
     struct config_access *access;
     size_t access_count;
+    struct path_index *access_index;
     /* [cors]. */
     struct config_cors *cors;
     size_t cors_count;
+    struct path_index *cors_index;
     /* [redirect]. */
     struct config_redirect *redirects;
     size_t redirect_count;
+    struct path_index *redirect_index;
+    bool redirects_by_scheme; /* a rule is for requests without TLS only */
     /* [host]. */
     struct config_host *hosts;
     size_t host_count;

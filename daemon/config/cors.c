@@ -10,16 +10,11 @@ enum { ORIGIN_MAX = 255, MAX_AGE_MAX_S = 86400 };
 
 /* Applying */
 
-int cors_rules_of_host(const struct config *config, const struct config_host *host,
-                       struct path_rules *rules)
+const struct config_cors *cors_find(const struct config *config, uint32_t host, const char *path)
 {
-    return config_scope_select(config->cors, config->cors_count, sizeof(*config->cors), host,
-                               rules);
-}
+    size_t i = path_index_find(config->cors_index, host, path, true);
 
-const struct config_cors *cors_find(const struct path_rules *rules, const char *path)
-{
-    return (const struct config_cors *)config_scope_find(rules, path);
+    return i != PATH_INDEX_NONE ? &config->cors[i] : NULL;
 }
 
 /* Words of a list; separated by blanks or commas */

@@ -50,30 +50,34 @@ static bool is_freshness(struct span name)
 
 /* The argument of a section. */
 struct argument {
-    struct span host;  /* empty: all */
-    struct span scope; /* without slashes at its end */
+    struct span host;        /* empty: all */
+    struct config_path path; /* its text also has an extension; without a slash at its end */
     bool always;
 };
 
 /* "/" matches every path and is more specific than [headers]. */
 static struct argument argument_of(const struct config_entry *entry)
 {
-    struct argument argument = {.host = SPAN(""), .scope = entry->argument};
+    struct argument argument = {.host = SPAN("")};
+    struct span scope = entry->argument;
+    struct config_path *path = &argument.path;
 
-    if (argument.scope.length > 0)
-        config_argument_cut_host(&argument.scope, &argument.host);
-    argument.always = argument.scope.length > 0 && config_scope_cut_always(&argument.scope);
-    if (argument.scope.length == 0)
-        argument.scope = SPAN("");
-    while (argument.scope.length > 1 && argument.scope.start[argument.scope.length - 1] == '/')
-        argument.scope.length--;
+    if (scope.length > 0)
+        config_argument_cut_host(&scope, &argument.host);
+    argument.always = scope.length > 0 && config_scope_cut_always(&scope);
+    if (scope.length > 0 && config_path_read(scope, path) != NULL) {
+        path->length = scope.length < sizeof(path->text) ? scope.length : sizeof(path->text) - 1;
+        memcpy(path->text, scope.start, path->length);
+    }
+    if (path->length > 1 && path->text[path->length - 1] == '/')
+        path->length--;
+    path->text[path->length] = '\0';
     return argument;
 }
 
 static bool argument_is(const struct config_header *header, const struct argument *argument)
 {
-    return header->always == argument->always &&
-           span_is(argument->scope, (struct span){header->scope, strlen(header->scope)}) &&
+    return header->always == argument->always && strcmp(argument->path.text, header->scope) == 0 &&
            span_is_nocase(argument->host, (struct span){header->host, strlen(header->host)});
 }
 
@@ -248,9 +252,7 @@ static bool check_media_type(struct config_report *report, const struct config_e
 /* The type of files by path; by extension it is in [mime]. */
 static bool check_content_type(struct config_report *report, const struct config_entry *entry)
 {
-    struct span scope = argument_of(entry).scope;
-
-    if (scope.length > 0 && scope.start[0] == '/')
+    if (argument_of(entry).path.text[0] == '/')
         return check_media_type(report, entry);
     config_report_error(report, &entry->key_place,
                         "set it in [headers /path], or in [mime]: extension = type, default = type",
@@ -343,10 +345,9 @@ static void store_header(struct config_draft *draft, const struct config_entry *
 {
     struct config *config = draft->config;
     const struct argument argument = argument_of(entry);
-    struct config_header line = {strndup(argument.host.start, argument.host.length),
-                                 strndup(argument.scope.start, argument.scope.length),
-                                 argument.always, strndup(entry->key.start, entry->key.length),
-                                 strdup(entry->value)};
+    struct config_header line = {
+        strndup(argument.host.start, argument.host.length), strdup(argument.path.text),
+        argument.always, strndup(entry->key.start, entry->key.length), strdup(entry->value)};
 
     if (line.host == NULL || line.scope == NULL || line.name == NULL || line.value == NULL ||
         (i == config->header_count && grow_header_lines(config, &draft->header_lines) != 0)) {

@@ -319,6 +319,15 @@ const struct config_host *config_host_find(const struct config *config, struct s
     return NULL;
 }
 
+uint32_t config_host_number(const struct config *config, const char *name)
+{
+    const struct config_host *host = config_host_find(config, (struct span){name, strlen(name)});
+
+    return name[0] == '\0' ? 0
+           : host != NULL  ? (uint32_t)(host - config->hosts) + 1
+                           : (uint32_t)config->host_count + 1;
+}
+
 bool config_host_require(const struct config *config, const char *name, const char *source,
                          struct config_report *report)
 {
@@ -338,89 +347,4 @@ bool config_host_require(const struct config *config, const char *name, const ch
     config_report_error(report, &place, advice, "there is no [host %s]", name);
     free(names);
     return false;
-}
-
-/* Scopes of sections */
-
-/*
- * The one that applies first: of a host before those of all, a longer prefix before a shorter one.
- */
-static int by_rank(const void *one, const void *other)
-{
-    const struct config_scope *a = *(const struct config_scope *const *)one;
-    const struct config_scope *b = *(const struct config_scope *const *)other;
-    size_t a_length = strlen(a->prefix), b_length = strlen(b->prefix);
-
-    if ((a->host[0] == '\0') != (b->host[0] == '\0'))
-        return a->host[0] == '\0' ? 1 : -1;
-    return (a_length < b_length) - (a_length > b_length);
-}
-
-int config_scope_read(struct config_scope *scope, struct span argument)
-{
-    struct span host = SPAN("");
-
-    if (argument.length > 0)
-        config_argument_cut_host(&argument, &host);
-    while (argument.length > 0 && argument.start[argument.length - 1] == '/')
-        argument.length--;
-    if (argument.length == 0)
-        argument = SPAN("");
-    *scope = (struct config_scope){strndup(host.start, host.length),
-                                   strndup(argument.start, argument.length)};
-    if (scope->host != NULL && scope->prefix != NULL)
-        return 0;
-    config_scope_free(scope);
-    return -1;
-}
-
-int config_scope_select(const void *sections, size_t count, size_t size,
-                        const struct config_host *host, struct path_rules *rules)
-{
-    *rules = (struct path_rules){.count = 0};
-    if (count == 0)
-        return 0;
-    rules->scope = calloc(count, sizeof(const struct config_scope *));
-    if (rules->scope == NULL)
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        const struct config_scope *scope = (const void *)((const char *)sections + i * size);
-
-        if (scope->host[0] == '\0' ||
-            (host != NULL && strcasecmp(scope->host, host->names[0]) == 0))
-            rules->scope[rules->count++] = scope;
-    }
-    if (rules->count > 1)
-        qsort(rules->scope, rules->count, sizeof(const struct config_scope *), by_rank);
-    return 0;
-}
-
-const struct config_scope *config_scope_find(const struct path_rules *rules, const char *path)
-{
-    for (size_t i = 0; i < rules->count; i++) {
-        const char *prefix = rules->scope[i]->prefix;
-        size_t length = strlen(prefix);
-
-        if (strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0'))
-            return rules->scope[i];
-    }
-    return NULL;
-}
-
-void config_scope_free(struct config_scope *scope)
-{
-    free(scope->host);
-    free(scope->prefix);
-    *scope = (struct config_scope){NULL, NULL};
-}
-
-bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other)
-{
-    return strcasecmp(scope->host, other->host) == 0 && strcmp(scope->prefix, other->prefix) == 0;
-}
-
-void config_scope_print(const struct config_scope *scope, const char *section, FILE *out)
-{
-    fprintf(out, "\n[%s%s%s%s%s]\n", section, scope->host[0] != '\0' ? " host " : "", scope->host,
-            scope->prefix[0] != '\0' ? " " : "", scope->prefix);
 }

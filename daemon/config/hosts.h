@@ -12,6 +12,12 @@ bool config_host_name_is(const char *name, struct span text);
 /* The host whose first name is NAME, or NULL. */
 const struct config_host *config_host_find(const struct config *config, struct span name);
 
+/*
+ * The number of the host whose first name is NAME: that of its site, from 1; 0 if NAME is empty. It
+ * is host_count + 1 if there is no such host.
+ */
+uint32_t config_host_number(const struct config *config, const char *name);
+
 /* The value of KEY of HOST. */
 const void *config_host_field(const struct config_host *host, enum config_host_key key);
 

@@ -14,6 +14,7 @@
 #include "daemon/config/load.h"
 #include "daemon/config/rules.h"
 #include "daemon/config/value.h"
+#include "daemon/http/target.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,6 +121,9 @@ bool config_is_token(struct span text);
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first);
 
+/* The first '=' of LINE that is not between double quotes, which paths may have; or NULL. */
+const char *config_find_equals(struct span line);
+
 /* TEXT without a byte order mark of UTF-8 at its start. */
 struct span config_skip_mark(struct span text);
 
@@ -204,9 +208,50 @@ void config_hosts_free(struct config *config);
 bool config_host_require(const struct config *config, const char *name, const char *source,
                          struct config_report *report);
 
+/* --- paths.c --- */
+
 /*
- * The scope of a section with a path, as in [access /prefix] and [access host NAME /prefix];
- * see struct path_rules. Pure; any thread.
+ * A path in any section is written as in a request, and decoded and normalised as there: "/a%20b",
+ * or in double quotes "/a b". A last segment '*' is for all paths that begin with the rest.
+ */
+
+struct config_path {
+    char text[TARGET_PATH_MAX]; /* without the star */
+    size_t length;
+    bool below; /* there was a star, so text ends in '/' */
+};
+
+/* Returns NULL, or what is wrong with TEXT, as advice. */
+const char *config_path_read(struct span text, struct config_path *path);
+
+/* Prints a decoded PATH so that it can be read again, with quotes or not. */
+void config_path_print(const char *path, FILE *out);
+
+/* The rules with a path, of all hosts. See path_index_find(). */
+
+enum path_order { PATH_FIRST_RULE, PATH_LONGEST_FIRST };
+
+/* An index for at most PATHS paths; NULL: out of memory. Which of the matching rules applies? */
+struct path_index *path_index_new(size_t paths, enum path_order order);
+void path_index_free(struct path_index *index);
+
+/*
+ * Adds RULE for PATH, which is borrowed; if BELOW, for all paths below PATH, which then has no '/'
+ * at its end. PLAIN: only for requests without TLS. Returns the rule for that, RULE or one before.
+ */
+size_t path_index_add(struct path_index *index, uint32_t host, struct span path, bool below,
+                      bool plain, size_t rule);
+
+/*
+ * As path_index_find(), among the rules of HOST only. If BELOW, only a rule for all paths that
+ * begin with PATH, which ends in '/'.
+ */
+size_t path_index_find_in(const struct path_index *index, uint32_t host, struct span path,
+                          bool below, bool secure);
+
+/*
+ * The scope of a section with a path, as in [access /prefix] and [access host NAME /prefix]: the
+ * path and all below it.
  */
 
 /* The scope of a section with ARGUMENT, as in the file. Returns 0, or -1: out of memory. */
@@ -215,18 +260,14 @@ void config_scope_free(struct config_scope *scope);
 
 bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other);
 
-/*
- * Selects from COUNT SECTIONS of SIZE bytes, which begin with their scopes, those for requests to
- * HOST (NULL: to no [host]). Returns 0, or -1: out of memory.
- */
-int config_scope_select(const void *sections, size_t count, size_t size,
-                        const struct config_host *host, struct path_rules *rules);
-
-/* The scope of the section for PATH, which is canonical, or NULL. */
-const struct config_scope *config_scope_find(const struct path_rules *rules, const char *path);
-
 /* Prints the line of SECTION with this scope. */
 void config_scope_print(const struct config_scope *scope, const char *section, FILE *out);
+
+/*
+ * Makes the indexes of CONFIG, once its sections and hosts are complete. Returns 0, or -1: out of
+ * memory.
+ */
+int config_paths_index(struct config *config);
 
 /* --- lists.c --- */
 
@@ -303,8 +344,14 @@ void config_mime_add(struct config_draft *draft, const struct config_entry *entr
 /* Adds ENTRY to the configuration; reports errors. */
 void config_redirect_add(struct config_draft *draft, const struct config_entry *entry);
 
-/* Reports rules for a host that does not exist, and redirects that lead to themselves. */
+/*
+ * Reports rules for a host that does not exist, rules that never apply, and redirects that lead to
+ * themselves.
+ */
 void config_redirects_check(const struct config *config, struct config_report *report);
+
+/* An index of the rules; NULL: out of memory. Call it when the hosts are complete. */
+struct path_index *config_redirects_index(struct config *config);
 
 /* The rule as in the file, key and value; for printing. */
 void config_redirect_print(const struct config_redirect *rule, FILE *out);

@@ -2,7 +2,7 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
-#include "daemon/config/config.h"
+#include "daemon/config/internal.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -114,20 +114,18 @@ bool config_is_host_name(struct span name)
     return before != '.' && name.length <= HOST_NAME_MAX;
 }
 
-/* "/prefix" or "*.extension"; also "host NAME" and "always" alone or before one of these. */
-static bool is_scope(struct span text)
+/*
+ * A path, or "*.extension" if EXTENSIONS. *FAULT is what is wrong with a path, if that is the
+ * problem.
+ */
+static bool is_scope(struct span text, bool extensions, const char **fault)
 {
-    struct span host = SPAN("");
-    bool of_host = config_argument_cut_host(&text, &host);
+    struct config_path path;
 
-    if (of_host && (host.length == 0 || !config_is_host_name(host)))
-        return false;
-    if (of_host && text.length == 0)
-        return true;
-    if (config_scope_cut_always(&text) && text.length == 0)
-        return true;
-    if (text.start[0] == '/')
-        return memmem(text.start, text.length, "//", 2) == NULL;
+    if (!extensions || text.start[0] == '/' || text.start[0] == '"') {
+        *fault = config_path_read(text, &path);
+        return *fault == NULL;
+    }
     return text.length > 2 && memcmp(text.start, "*.", 2) == 0 &&
            memchr(text.start, '/', text.length) == NULL &&
            memchr(text.start + 1, '*', text.length - 1) == NULL;
@@ -137,27 +135,32 @@ bool config_section_argument_fits(const char *section, struct span argument, cha
                                   size_t size)
 {
     struct span rest = argument, host = SPAN("");
-    /* "host NAME" alone */
-    bool is_of_host = config_argument_cut_host(&rest, &host) && rest.length == 0 &&
-                      host.length > 0 && config_is_host_name(host);
+    bool of_host = config_argument_cut_host(&rest, &host);
+    bool host_fits = !of_host || (host.length > 0 && config_is_host_name(host)), fits;
+    bool is_headers = strcmp(section, "headers") == 0;
+    const char *fault = NULL;
 
-    if (strcmp(section, "headers") == 0) {
-        snprintf(advice, size,
-                 "write [headers], [headers /prefix], [headers *.extension], or always before the "
-                 "argument, as in [headers always /prefix], or a host before it, as in [headers "
-                 "host www.example.org]");
-        return is_scope(argument);
-    }
-    if (strcmp(section, "access") == 0 || strcmp(section, "cors") == 0) {
-        snprintf(advice, size, "write [%s], [%s /prefix] or [%s host www.example.org /prefix]",
-                 section, section, section);
-        return is_of_host ||
-               (is_scope(argument) && memchr(argument.start, '/', argument.length) != NULL &&
-                memmem(argument.start, argument.length, "always ", 7) == NULL);
+    if (is_headers || strcmp(section, "access") == 0 || strcmp(section, "cors") == 0) {
+        bool always = is_headers && config_scope_cut_always(&rest);
+
+        fits = host_fits && (((of_host || always) && rest.length == 0) ||
+                             (rest.length > 0 && is_scope(rest, is_headers, &fault)));
+        snprintf(advice, size, "%s%s", fault != NULL ? fault : "", fault != NULL ? "; " : "");
+        size -= strlen(advice);
+        advice += strlen(advice);
+        if (is_headers)
+            snprintf(advice, size,
+                     "write [headers], [headers /prefix], [headers *.extension], or always before "
+                     "the argument, as in [headers always /prefix], or a host before it, as in "
+                     "[headers host www.example.org]");
+        else
+            snprintf(advice, size, "write [%s], [%s /prefix] or [%s host www.example.org /prefix]",
+                     section, section, section);
+        return fits;
     }
     if (strcmp(section, "redirect") == 0) {
         snprintf(advice, size, "write [redirect], or [redirect host www.example.org]");
-        return is_of_host;
+        return of_host && host_fits && rest.length == 0;
     }
     if (strcmp(section, "host") == 0) {
         bool valid = true;

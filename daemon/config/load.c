@@ -227,10 +227,21 @@ static bool find_override_section(struct config_draft *draft, const char *text, 
     return false;
 }
 
+/* The '.' between section and key; NULL: there is none. */
+static const char *find_override_dot(const char *text, const char *equals)
+{
+    /* a key of [redirect] begins with a path, which may have a '.' */
+    for (const char *dot = text; strncmp(text, "redirect", 8) == 0 && dot < equals; dot++)
+        if (dot[0] == '.' && (dot[1] == '/' || dot[1] == '"' || strncmp(dot + 1, "http ", 5) == 0))
+            return dot;
+    /* the last one, because [headers *.extension] has a '.' */
+    return memrchr(text, '.', (size_t)(equals - text));
+}
+
 static void apply_override(struct config_draft *draft, const char *text, const char *name)
 {
     struct config_place whole = override_place(text, name, (struct span){text, strlen(text)});
-    const char *equals = strchr(text, '='), *dot;
+    const char *equals = config_find_equals(whole.text), *dot;
     struct config_entry entry = {.section = NULL};
     struct span value;
     char *copy;
@@ -243,8 +254,7 @@ static void apply_override(struct config_draft *draft, const char *text, const c
                             "the override has no '='");
         return;
     }
-    /* the last one, because [headers *.extension] contains a '.' */
-    dot = memrchr(text, '.', (size_t)(equals - text));
+    dot = find_override_dot(text, equals);
     entry.key.start = dot == NULL ? text : dot + 1;
     entry.key.length = (size_t)(equals - entry.key.start);
     entry.key = config_trim(entry.key);
@@ -310,6 +320,8 @@ static void apply_sources(struct config_draft *draft, const struct config_source
     config_draft_complete(draft);
     config_hosts_complete(draft);
     config_acme_complete(draft);
+    if (config_paths_index(draft->config) != 0)
+        report_file(&draft->report, "[redirect]", "", "out of memory");
     if (sources->file == NULL || sources->text != NULL) {
         config_draft_check(draft, sources->system);
         config_acme_check(draft);
@@ -401,5 +413,8 @@ void config_free(struct config *config)
     for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++)
         free(config->origins[i]);
     free(config->origins);
+    path_index_free(config->access_index);
+    path_index_free(config->cors_index);
+    path_index_free(config->redirect_index);
     memset(config, 0, sizeof(*config));
 }

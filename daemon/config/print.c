@@ -54,6 +54,17 @@ static bool same_scope(const struct config_header *one, const struct config_head
            strcasecmp(one->host, other->host) == 0;
 }
 
+static void print_headers_title(FILE *out, const struct config_header *header)
+{
+    fprintf(out, "\n[headers%s%s%s%s", header->host[0] != '\0' ? " host " : "", header->host,
+            header->always ? " always" : "", header->scope[0] != '\0' ? " " : "");
+    if (header->scope[0] == '/')
+        config_path_print(header->scope, out);
+    else
+        fputs(header->scope, out);
+    fputs("]\n", out);
+}
+
 /* [headers] itself first, then each scope with all of its lines. */
 static void print_headers(FILE *out, const struct config *config)
 {
@@ -67,9 +78,7 @@ static void print_headers(FILE *out, const struct config *config)
             if (first < i || !is_for_all(header) != narrow)
                 continue;
             if (narrow)
-                fprintf(out, "\n[headers%s%s%s%s%s]\n", header->host[0] != '\0' ? " host " : "",
-                        header->host, header->always ? " always" : "",
-                        header->scope[0] != '\0' ? " " : "", header->scope);
+                print_headers_title(out, header);
             for (size_t k = i; k < config->header_count; k++)
                 if (same_scope(&config->headers[k], header))
                     print_value(out, config->headers[k].name, config->headers[k].value);

@@ -124,8 +124,7 @@ static struct config_place place_of_word(const struct reader *reader, struct spa
                                  (size_t)(word.start - reader->line.start), word.length};
 }
 
-/* The first '=' that is not between double quotes, which paths may have. */
-static const char *find_equals(struct span line)
+const char *config_find_equals(struct span line)
 {
     bool quoted = false;
 
@@ -190,7 +189,7 @@ static void report_malformed(const struct reader *reader, struct span line)
 /* LINE has no blanks around it. */
 static void read_entry(const struct reader *reader, struct span line)
 {
-    const char *equals = find_equals(line), *end = line.start + line.length;
+    const char *equals = config_find_equals(line), *end = line.start + line.length;
     struct config_entry entry = {.section = reader->section, .argument = reader->argument};
     struct span value;
     char *copy;

@@ -1,12 +1,11 @@
 #include "daemon/config/internal.h"
 
 #include "common/macros.h"
+#include "daemon/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-enum { PATH_BYTES = 4096, HOST_BYTES = 256 };
 
 #define URI_CHARACTERS                                                                             \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&'()*+,;=%"
@@ -16,60 +15,54 @@ static const char advice[] =
 
 /* Matching */
 
-static bool redirect_matches(const struct config_redirect *rule, const char *path, bool secure)
+const struct config_redirect *redirect_find(const struct config *config, uint32_t host,
+                                            const char *path, bool secure)
 {
-    if (rule->plain && secure)
-        return false;
-    return rule->below ? strncmp(path, rule->path, strlen(rule->path)) == 0
-                       : strcmp(path, rule->path) == 0;
+    size_t i = path_index_find(config->redirect_index, host, path, secure);
+
+    return i != PATH_INDEX_NONE ? &config->redirects[i] : NULL;
 }
 
-const struct config_redirect *redirect_find(const struct redirect_rules *rules, const char *path,
-                                            bool secure)
+/* The path by which the index has RULE. */
+static struct span path_of_rule(const struct config_redirect *rule)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (redirect_matches(rules->rule[i], path, secure))
-            return rules->rule[i];
-    return NULL;
+    return (struct span){rule->path, strlen(rule->path) - rule->below};
 }
 
-static void add_redirect_rules(const struct config *config, const char *host,
-                               struct redirect_rules *rules)
+struct path_index *config_redirects_index(struct config *config)
 {
-    for (size_t i = 0; i < config->redirect_count; i++) {
-        const struct config_redirect *rule = &config->redirects[i];
+    struct path_index *index = path_index_new(config->redirect_count, PATH_FIRST_RULE);
 
-        if (strcasecmp(rule->host, host) != 0)
-            continue;
-        rules->rule[rules->count++] = rule;
-        rules->of_scheme |= rule->plain;
+    for (size_t i = 0; index != NULL && i < config->redirect_count; i++) {
+        struct config_redirect *rule = &config->redirects[i];
+
+        /* usually those of the rule before */
+        rule->host_number = i > 0 && strcasecmp(rule[-1].host, rule->host) == 0
+                                ? rule[-1].host_number
+                                : config_host_number(config, rule->host);
+        config->redirects_by_scheme |= rule->plain;
+        path_index_add(index, rule->host_number, path_of_rule(rule), rule->below, rule->plain, i);
     }
-}
-
-int redirect_rules_of_host(const struct config *config, const struct config_host *host,
-                           struct redirect_rules *rules)
-{
-    *rules = (struct redirect_rules){.count = 0};
-    if (config->redirect_count == 0)
-        return 0;
-    rules->rule = calloc(config->redirect_count, sizeof(const struct config_redirect *));
-    if (rules->rule == NULL)
-        return -1;
-    if (host != NULL)
-        add_redirect_rules(config, host->names[0], rules);
-    add_redirect_rules(config, "", rules);
-    return 0;
+    return index;
 }
 
 /* Parsing */
 
-/* The next word of TEXT, which loses it; empty at the end. */
+/* The next word of TEXT, which loses it; empty at the end. A word in quotes may have blanks. */
 static struct span next_redirect_word(struct span *text)
 {
     struct span word = *text, rest;
+    const char *quote = NULL;
 
-    config_section_split(&word, &rest);
-    *text = rest;
+    if (text->length > 0 && text->start[0] == '"')
+        quote = memchr(text->start + 1, '"', text->length - 1);
+    if (quote == NULL) {
+        config_section_split(&word, &rest);
+        *text = rest;
+        return word;
+    }
+    word.length = (size_t)(quote + 1 - text->start);
+    *text = config_trim((struct span){quote + 1, text->length - word.length});
     return word;
 }
 
@@ -103,64 +96,87 @@ static int report_word(const struct config_entry *entry, struct span word, const
     return -1;
 }
 
-static int report_redirect_key(const struct config_entry *entry, const char *problem,
-                               struct config_report *report)
-{
-    config_report_error(
-        report, &entry->key_place,
-        "write a path, as in /old or /old/*; before it http, for requests without TLS", "%s",
-        problem);
-    return -1;
-}
-
 /* A path that may end in a star, "http" before it. */
 static int parse_from(const struct config_entry *entry, struct config_redirect *rule,
                       struct config_report *report)
 {
-    struct span path = entry->key, first = next_redirect_word(&path);
+    struct span text = entry->key, rest = text;
+    struct config_path path;
+    const char *fault;
 
-    rule->plain = span_is(first, SPAN("http"));
-    if (!rule->plain && path.length > 0)
-        return report_redirect_key(entry, "a path of [redirect] has no blank", report);
-    if (!rule->plain)
-        path = first;
-    if (path.length == 0 || path.start[0] != '/' ||
-        memmem(path.start, path.length, "//", 2) != NULL)
-        return report_redirect_key(entry, "a rule of [redirect] begins with a path", report);
-    rule->below = path.length >= 2 && memcmp(path.start + path.length - 2, "/*", 2) == 0;
-    path.length -= rule->below;
-    if (memchr(path.start, '*', path.length) != NULL)
-        return report_redirect_key(entry, "only the last segment of a path can be '*'", report);
-    rule->path = strndup(path.start, path.length);
+    rule->plain = span_is(next_redirect_word(&rest), SPAN("http"));
+    fault = config_path_read(rule->plain ? rest : text, &path);
+    if (fault != NULL) {
+        config_report_error(
+            report, &entry->key_place, fault,
+            "'%.*s' is not a path, as in /old or /old/*, or http and a path, for requests without "
+            "TLS",
+            CONFIG_QUOTED(text));
+        return -1;
+    }
+    rule->below = path.below;
+    rule->path = strndup(path.text, path.length);
     return rule->path != NULL ? 0 : -1;
 }
 
-static bool is_target(struct span word)
+/* WORD without its quotes, bytes that a URI cannot have percent-encoded. NULL: out of memory. */
+static char *encode_target(struct span word)
 {
-    if (span_is(word, SPAN("https:")))
+    bool quoted = word.length >= 2 && word.start[0] == '"' && word.start[word.length - 1] == '"';
+    char *target = calloc(3, word.length + 1), *to = target;
+
+    for (size_t i = quoted; target != NULL && i < word.length - quoted; i++)
+        if (strchr(URI_CHARACTERS, word.start[i]) != NULL)
+            *to++ = word.start[i];
+        else
+            to += sprintf(to, "%%%02X", (unsigned char)word.start[i]);
+    return target;
+}
+
+static bool is_target(const char *target)
+{
+    if (strcmp(target, "https:") == 0)
         return true;
-    if (!config_consists_of(word, URI_CHARACTERS))
-        return false;
-    if (word.start[0] == '/')
-        return word.length == 1 || word.start[1] != '/';
-    return (word.length > 8 && memcmp(word.start, "https://", 8) == 0 && word.start[8] != '/') ||
-           (word.length > 7 && memcmp(word.start, "http://", 7) == 0 && word.start[7] != '/');
+    if (target[0] == '/')
+        return target[1] != '/';
+    return (strncmp(target, "https://", 8) == 0 && target[8] != '/' && target[8] != '\0') ||
+           (strncmp(target, "http://", 7) == 0 && target[7] != '/' && target[7] != '\0');
 }
 
 static int parse_target(const struct config_entry *entry, struct span word,
                         struct config_redirect *rule, struct config_report *report)
 {
-    const char *star = word.length > 0 ? memchr(word.start, '*', word.length) : NULL;
+    char *star;
 
-    if (word.length == 0 || !is_target(word))
+    rule->target = encode_target(word);
+    if (rule->target == NULL)
+        return -1;
+    if (!is_target(rule->target))
         return report_word(entry, word,
                            "is not a target: a path, http://, https:// or https:", report);
-    if (star != NULL && (star != word.start + word.length - 1 || star[-1] != '/' || !rule->below))
+    star = strchr(rule->target, '*');
+    if (star != NULL && (star[1] != '\0' || star[-1] != '/' || !rule->below))
         return report_word(
             entry, word, "has a '*' that is not its last segment, or the path before '=' has none",
             report);
     rule->rest = star != NULL;
-    rule->target = strndup(word.start, word.length - rule->rest);
+    if (rule->rest)
+        *star = '\0';
+    return 0;
+}
+
+/* The file of a rule that tries. */
+static int parse_try_path(const struct config_entry *entry, struct span word,
+                          struct config_redirect *rule, struct config_report *report)
+{
+    struct config_path path;
+    const char *fault = config_path_read(word, &path);
+
+    if (fault == NULL && path.below)
+        fault = "it is the path of one file";
+    if (fault != NULL)
+        return report_word(entry, word, fault, report);
+    rule->target = strndup(path.text, path.length);
     return rule->target != NULL ? 0 : -1;
 }
 
@@ -175,8 +191,9 @@ static int parse_try(const struct config_entry *entry, struct span rest,
             rule->try_file = true;
         } else if (span_is(word, SPAN("directory")) && rule->target == NULL) {
             rule->try_directory = true;
-        } else if (word.start[0] == '/' && rule->target == NULL) {
-            rule->target = strndup(word.start, word.length);
+        } else if ((word.start[0] == '/' || word.start[0] == '"') && rule->target == NULL) {
+            if (parse_try_path(entry, word, rule, report) != 0)
+                return -1;
         } else if (redirect_status(word) >= 400 && rest.length == 0) {
             rule->status = redirect_status(word);
         } else {
@@ -241,8 +258,11 @@ void config_redirect_add(struct config_draft *draft, const struct config_entry *
         parse_from(entry, &rule, report) == 0 && parse_redirect(entry, &rule, report) == 0) {
         more = realloc(config->redirects, (config->redirect_count + 1) * sizeof(*more));
         if (more != NULL) {
+            size_t at = rule.file_line > 0 ? config->redirect_count : 0; /* an override is first */
+
             config->redirects = more;
-            config->redirects[config->redirect_count++] = rule;
+            memmove(more + at + 1, more + at, (config->redirect_count++ - at) * sizeof(*more));
+            more[at] = rule;
             return;
         }
     }
@@ -262,10 +282,50 @@ void config_redirects_free(struct config *config)
 
 /* A request on its way through the rules. */
 struct step {
-    const struct config_host *host; /* NULL: none */
+    uint32_t host;
     bool secure;
-    char path[PATH_BYTES];
+    struct target target;
 };
+
+enum step_end { STEP_OPEN, STEP_ENDS, STEP_LOOPS };
+
+/*
+ * The requests that have been followed, by a hash, and how they end. It is linear in the number of
+ * rules: when it is full, the rest is not followed.
+ */
+struct steps {
+    size_t mask, count;
+    struct {
+        uint64_t hash; /* 0: an empty place */
+        enum step_end end;
+        size_t next; /* of the place of the request before it, plus 1 */
+    } place[];
+};
+
+static struct steps *new_steps(size_t rules)
+{
+    size_t places = 16384; /* a path that grows for ever needs up to 2048 */
+    struct steps *steps;
+
+    while (places < 8 * rules)
+        places *= 2;
+    steps = calloc(1, sizeof(*steps) + places * sizeof(steps->place[0]));
+    if (steps != NULL)
+        steps->mask = places - 1;
+    return steps;
+}
+
+/* The place of STEP, which may be empty. */
+static size_t place_of_step(const struct steps *steps, const struct step *step, uint64_t *hash)
+{
+    size_t i;
+
+    *hash = 1 | hash_bytes(step->target.path, step->target.length, step->host * 2 + step->secure);
+    for (i = *hash >> 1 & steps->mask; steps->place[i].hash != 0; i = (i + 1) & steps->mask)
+        if (steps->place[i].hash == *hash)
+            break;
+    return i;
+}
 
 /* Moves to the host of the URL TARGET. Returns its path, or NULL: it is not a known host. */
 static const char *move_to_host(const struct config *config, struct step *step, const char *target)
@@ -274,59 +334,72 @@ static const char *move_to_host(const struct config *config, struct step *step, 
     const struct span host_name = {name, strcspn(name, ":/?#")};
 
     step->secure = target[4] == 's';
-    step->host = NULL;
-    for (size_t i = 0; i < config->host_count && step->host == NULL; i++)
+    step->host = 0;
+    for (size_t i = 0; i < config->host_count && step->host == 0; i++)
         for (size_t k = 0; k < config->hosts[i].name_count; k++)
             if (config_host_name_is(config->hosts[i].names[k], host_name))
-                step->host = &config->hosts[i];
-    return step->host != NULL ? name + strcspn(name, "/?#") : NULL;
+                step->host = (uint32_t)i + 1;
+    return step->host != 0 ? name + strcspn(name, "/?#") : NULL;
 }
 
-/* Follows RULE. Returns false if its target is not known: another server, or an encoded path. */
-static bool follow_redirect(const struct config *config, const struct config_redirect *rule,
-                            struct step *step)
+/* Follows RULE. STEP_ENDS: at another server; STEP_LOOPS: the path grows for ever. */
+static enum step_end follow_redirect(const struct config *config,
+                                     const struct config_redirect *rule, struct step *step)
 {
     const char *target = rule->target;
-    char rest[PATH_BYTES] = "";
-    int length;
+    struct target next;
+    size_t rest = rule->rest ? step->target.length - strlen(rule->path) : 0;
 
     if (strcmp(target, "https:") == 0) {
         step->secure = true;
-        return true;
+        return STEP_OPEN;
     }
-    if (rule->rest)
-        snprintf(rest, sizeof(rest), "%s", step->path + strlen(rule->path));
     if (target[0] != '/')
         target = move_to_host(config, step, target);
-    if (target == NULL || strchr(target, '%') != NULL)
-        return false;
-    length = (int)strcspn(target, "?#");
-    return snprintf(step->path, sizeof(step->path), "%s%.*s%s", length == 0 ? "/" : "", length,
-                    target, rest) < (int)sizeof(step->path);
+    if (target == NULL ||
+        target_canonical(target[0] == '/' ? (struct span){target, strcspn(target, "#")} : SPAN("/"),
+                         &next) != 0)
+        return STEP_ENDS;
+    if (next.length + rest >= TARGET_PATH_MAX)
+        return STEP_LOOPS;
+    memcpy(next.path + next.length, step->target.path + step->target.length - rest, rest + 1);
+    next.length += rest;
+    step->target = next;
+    return STEP_OPEN;
 }
 
-/* True if RULE, followed by the rules for its targets, never ends. */
-static bool redirect_loops(const struct config *config, const struct config_redirect *rule)
+/* How the redirects of RULE, followed by the rules for its targets, end. */
+static enum step_end end_of_redirect(const struct config *config,
+                                     const struct config_redirect *rule, struct steps *steps)
 {
-    struct step step = {.host = NULL};
-    struct redirect_rules rules;
+    struct step step = {.host = rule->host_number};
+    enum step_end end = STEP_OPEN;
+    size_t last = 0;
 
-    if (rule->host[0] != '\0')
-        step.host = config_host_find(config, (struct span){rule->host, strlen(rule->host)});
-    snprintf(step.path, sizeof(step.path), "%s%s", rule->path, rule->below ? "x" : "");
-    for (size_t i = 0; i <= config->redirect_count + 1; i++) {
-        const struct config_redirect *next;
+    step.target.length =
+        (size_t)(stpcpy(stpcpy(step.target.path, rule->path), rule->below ? "x" : "") -
+                 step.target.path);
+    while (end == STEP_OPEN) {
+        uint64_t hash;
+        size_t i = place_of_step(steps, &step, &hash);
 
-        if (!follow_redirect(config, rule, &step) ||
-            redirect_rules_of_host(config, step.host, &rules) != 0)
-            return false;
-        next = redirect_find(&rules, step.path, step.secure);
-        free((void *)rules.rule);
-        if (next == NULL || next->action != REDIRECT_TO)
-            return false;
-        rule = next;
+        if (steps->place[i].hash != 0) {
+            end = steps->place[i].end == STEP_ENDS ? STEP_ENDS : STEP_LOOPS;
+            break;
+        }
+        if (steps->count++ > steps->mask / 2)
+            return STEP_ENDS;
+        steps->place[i].hash = hash;
+        steps->place[i].next = last;
+        last = i + 1;
+        end = follow_redirect(config, rule, &step);
+        rule = redirect_find(config, step.host, step.target.path, step.secure);
+        if (end == STEP_OPEN && (rule == NULL || rule->action != REDIRECT_TO))
+            end = STEP_ENDS;
     }
-    return true;
+    for (; last > 0; last = steps->place[last - 1].next)
+        steps->place[last - 1].end = end;
+    return end;
 }
 
 static void redirect_key(const struct config_redirect *rule, char *text, size_t size)
@@ -334,40 +407,71 @@ static void redirect_key(const struct config_redirect *rule, char *text, size_t 
     snprintf(text, size, "%s%s%s", rule->plain ? "http " : "", rule->path, rule->below ? "*" : "");
 }
 
-void config_redirects_check(const struct config *config, struct config_report *report)
+/* The first rule, if it is another one, that applies to all requests for which RULE is. */
+static const struct config_redirect *find_shadow(const struct config *config,
+                                                 const struct config_redirect *rule)
 {
-    struct config_place place = {.source = "[redirect]"};
+    size_t first = path_index_find_in(config->redirect_index, rule->host_number,
+                                      (struct span){rule->path, strlen(rule->path)}, rule->below,
+                                      !rule->plain);
 
-    for (size_t i = 0; i < config->redirect_count; i++) {
-        const struct config_redirect *rule = &config->redirects[i];
-        char key[CONFIG_PROBLEM_MAX];
+    return first < (size_t)(rule - config->redirects) ? &config->redirects[first] : NULL;
+}
 
-        if (rule->host[0] != '\0' &&
-            !config_host_require(config, rule->host, "[redirect host]", report))
-            continue;
-        if (rule->action != REDIRECT_TO || !redirect_loops(config, rule))
-            continue;
-        redirect_key(rule, key, sizeof(key));
-        place.line = rule->file_line;
+static void check_redirect(const struct config *config, const struct config_redirect *rule,
+                           struct steps *steps, struct config_report *report)
+{
+    const struct config_redirect *shadow = find_shadow(config, rule);
+    const struct config_place place = {.source = "[redirect]", .line = rule->file_line};
+    char key[CONFIG_PROBLEM_MAX], first[CONFIG_PROBLEM_MAX];
+
+    redirect_key(rule, key, sizeof(key));
+    if (shadow != NULL && shadow->file_line > 0) { /* an override replaces rules on purpose */
+        redirect_key(shadow, first, sizeof(first));
+        config_report_error(report, &place, "put it before that rule, or remove it",
+                            "the rule for %.100s never applies: %.100s on line %zu is first", key,
+                            first, shadow->file_line);
+    } else if (shadow == NULL && rule->action == REDIRECT_TO &&
+               end_of_redirect(config, rule, steps) == STEP_LOOPS) {
         config_report_error(report, &place, "a rule for its target must come first, such as pass",
                             "the redirect of %.100s never ends", key);
     }
+}
+
+void config_redirects_check(const struct config *config, struct config_report *report)
+{
+    struct steps *steps = new_steps(config->redirect_count);
+
+    for (size_t i = 0;
+         steps != NULL && config->redirect_index != NULL && i < config->redirect_count; i++) {
+        const char *host = config->redirects[i].host;
+
+        if (config->redirects[i].host_number <= config->host_count)
+            check_redirect(config, &config->redirects[i], steps, report);
+        else if (i == 0 || strcasecmp(host, config->redirects[i - 1].host) != 0)
+            config_host_require(config, host, "[redirect host]", report);
+    }
+    free(steps);
 }
 
 /* Printing */
 
 void config_redirect_print(const struct config_redirect *rule, FILE *out)
 {
-    fprintf(out, "%s%s%s =", rule->plain ? "http " : "", rule->path, rule->below ? "*" : "");
+    fputs(rule->plain ? "http " : "", out);
+    config_path_print(rule->path, out);
+    fprintf(out, "%s =", rule->below ? "*" : "");
     if (rule->action == REDIRECT_PASS)
         fputs(" pass", out);
     if (rule->action == REDIRECT_STATUS)
         fprintf(out, " %d", rule->status);
     if (rule->action == REDIRECT_TO)
         fprintf(out, " %d %s%s", rule->status, rule->target, rule->rest ? "*" : "");
-    if (rule->action == REDIRECT_TRY)
-        fprintf(out, " try%s%s%s%s %d", rule->try_file ? " file" : "",
-                rule->try_directory ? " directory" : "", rule->target != NULL ? " " : "",
-                rule->target != NULL ? rule->target : "", rule->status);
+    if (rule->action == REDIRECT_TRY) {
+        fprintf(out, " try%s%s%s", rule->try_file ? " file" : "",
+                rule->try_directory ? " directory" : "", rule->target != NULL ? " " : "");
+        config_path_print(rule->target != NULL ? rule->target : "", out);
+        fprintf(out, " %d", rule->status);
+    }
     fputc('\n', out);
 }

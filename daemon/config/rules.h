@@ -12,15 +12,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* --- paths.c --- */
+
 /*
- * The sections with a path of one site, [access /prefix] or [cors /prefix]: of those that match a
- * path, the first applies. It has the longest prefix; those of [access host NAME /prefix] come
- * before those for all hosts. Borrows the configuration.
+ * The rules of a section by path, for all hosts together: one lookup, however many there are. Of
+ * those that match, the ones of the host come before those for all hosts. Then the first in the
+ * file applies for [redirect], the longest path for [access] and [cors]. Borrows the configuration.
  */
-struct path_rules {
-    const struct config_scope **scope; /* each begins a section */
-    size_t count;
-};
+
+#define PATH_INDEX_NONE SIZE_MAX
+
+/*
+ * The number of the rule for PATH, which is canonical, of a request to HOST (config_host_number())
+ * that came over TLS if SECURE; or PATH_INDEX_NONE. INDEX may be NULL: it has no rules.
+ */
+size_t path_index_find(const struct path_index *index, uint32_t host, const char *path,
+                       bool secure);
 
 /* --- access.c --- */
 
@@ -31,15 +38,9 @@ struct path_rules {
  * daemon/base/network.h. Read-only once loaded. Pure; any thread.
  */
 
-/*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0,
- * or -1: out of memory.
- */
-int access_rules_of_host(const struct config *config, const struct config_host *host,
-                         struct path_rules *rules);
-
-/* The rule for PATH, which is canonical, or NULL. */
-const struct config_access *access_find(const struct path_rules *rules, const char *path);
+/* The rule for PATH, which is canonical, of HOST (config_host_number()), or NULL. */
+const struct config_access *access_find(const struct config *config, uint32_t host,
+                                        const char *path);
 
 bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES]);
 
@@ -52,10 +53,8 @@ bool access_allows(const struct config_access *rule, const uint8_t address[NETWO
 
 enum { CORS_LIST_MAX = 400 }; /* bytes of a list of methods or fields */
 
-/* As access_rules_of_host() and access_find(). */
-int cors_rules_of_host(const struct config *config, const struct config_host *host,
-                       struct path_rules *rules);
-const struct config_cors *cors_find(const struct path_rules *rules, const char *path);
+/* As access_find(). */
+const struct config_cors *cors_find(const struct config *config, uint32_t host, const char *path);
 
 /* --- headers.c --- */
 
@@ -131,32 +130,16 @@ const char *header_rules_value(const struct header_rules *rules, const char *pat
  *   PATH = pass             as if no rule matched
  *
  * A PATH that ends in a segment "*" is for all paths that begin with the rest; a TARGET that ends
- * so continues with what the star stands for.
+ * so continues with what the star stands for. Paths and targets with blanks are in double quotes.
  *
  * The first rule that matches applies; those of [redirect host NAME] come before those for all
  * hosts. The query is kept unless the target has one. Paths are compared after decoding. The rules
  * are read-only once loaded. Pure; any thread.
  */
 
-/* The rules of one site, in the order in which they are tried. Borrows the configuration. */
-struct redirect_rules {
-    const struct config_redirect **rule;
-    size_t count;
-    bool of_scheme; /* a rule is for requests without TLS only */
-};
-
-/*
- * The rules for HOST (NULL: requests to no [host]), in an array that the caller frees. Returns 0,
- * or -1: out of memory.
- */
-int redirect_rules_of_host(const struct config *config, const struct config_host *host,
-                           struct redirect_rules *rules);
-
-/*
- * The first rule for PATH, which is canonical, of a request that came over TLS if SECURE; or NULL.
- */
-const struct config_redirect *redirect_find(const struct redirect_rules *rules, const char *path,
-                                            bool secure);
+/* As access_find(), for a request that came over TLS if SECURE. */
+const struct config_redirect *redirect_find(const struct config *config, uint32_t host,
+                                            const char *path, bool secure);
 
 /* --- users.c --- */
 

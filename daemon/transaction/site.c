@@ -219,10 +219,7 @@ static int fill_site(struct site *site, const struct mime_table *mime)
     site->autoindex = own != NULL ? own->autoindex : config->files_autoindex;
     site->logged = config_host_is_logged(config, own);
     fill_source(site, mime);
-    return header_rules_of_host(config, own, &site->headers) == 0 &&
-                   redirect_rules_of_host(config, own, &site->redirects) == 0 &&
-                   access_rules_of_host(config, own, &site->access) == 0 &&
-                   cors_rules_of_host(config, own, &site->cors) == 0
+    return header_rules_of_host(config, own, &site->headers) == 0
                ? make_hsts(site, own != NULL ? own->hsts : config->tls_hsts)
                : -1;
 }
@@ -255,9 +252,6 @@ void sites_close(struct sites *sites)
         if (!site->shares_root && site->root.fd >= 0)
             close(site->root.fd);
         free((void *)site->headers.rule);
-        free((void *)site->redirects.rule);
-        free((void *)site->access.scope);
-        free((void *)site->cors.scope);
         free((void *)(uintptr_t)site->hsts.start);
     }
     free(sites->names);

@@ -24,8 +24,6 @@ struct site {
     struct files_root root;
     bool shares_root; /* the descriptors belong to site 0 */
     struct header_rules headers;
-    struct path_rules access, cors;
-    struct redirect_rules redirects;
     struct resource_source source; /* refers to root and headers */
     struct span hsts;              /* the line Strict-Transport-Security; empty: none */
 };
@@ -75,7 +73,7 @@ const struct site *site_find(const struct sites *sites, struct site_memo *memo, 
  */
 static inline uint32_t site_cache_key(const struct site *site, bool secure)
 {
-    return 2 * site->number + (site->redirects.of_scheme && secure);
+    return 2 * site->number + (site->config->redirects_by_scheme && secure);
 }
 
 /* HOST without its port and a dot at its end. */

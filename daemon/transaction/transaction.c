@@ -35,7 +35,7 @@ static enum transaction_result respond_allowed(struct transaction *transaction,
     const struct config *config = transaction->context->worker->config;
 
     transaction->rule =
-        redirect_find(&transaction->site->redirects, target->path, transaction->client->secure);
+        redirect_find(config, transaction->site->number, target->path, transaction->client->secure);
     if (transaction->request->method == METHOD_OPTIONS)
         return reply_options(transaction);
     if (transaction->rule != NULL && transaction->rule->action <= REDIRECT_STATUS)
@@ -70,10 +70,11 @@ static enum transaction_result respond_authenticated(struct transaction *transac
 static enum transaction_result respond_to_target(struct transaction *transaction,
                                                  const struct target *target)
 {
-    const struct config_access *rule = access_find(&transaction->site->access, target->path);
+    const struct config *config = transaction->context->worker->config;
+    const struct config_access *rule = access_find(config, transaction->site->number, target->path);
     _Atomic uint64_t *metrics = transaction->context->metrics;
 
-    transaction->cors = cors_find(&transaction->site->cors, target->path);
+    transaction->cors = cors_find(config, transaction->site->number, target->path);
     transaction->personal = rule != NULL || transaction->cors != NULL;
     if (rule != NULL && !access_allows(rule, transaction->address))
         return reply_error(transaction, 403);

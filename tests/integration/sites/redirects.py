@@ -18,7 +18,6 @@ RULES = """
 /secret/* = 403
 /hidden = 404
 /first = 301 /a
-/first = 301 /b
 /app/* = try file /app/index.html
 /dirs/* = try file directory /new 404
 /only/* = try /new
@@ -26,7 +25,11 @@ RULES = """
 /names/* = try directory 403
 /lost/* = try file /nothing.html 410
 /caf\u00e9 = 301 /coffee
-/a b = 301 /x
+/a%20b = 301 /x
+"/with blank/*" = 301 "/new page/*"
+http "/e=q" = 301 /x
+/c:d;e = 301 /y
+/p/../q//r = 301 "/s%20t u"
 """
 
 # target, status, Location or body; None: any
@@ -51,7 +54,8 @@ CASES = (
     ("/dirs/none", 200, "new"), ("/dirs/empty/", 200, "new"), ("/only/x", 200, "new"), ("/only/there.txt", 200, "new"),
     ("/strict/there.txt", 200, "strict"), ("/strict/none", 410, None), ("/names/x/", 403, None), ("/names/x", 403, None),
     ("/lost/a", 410, None), ("/coffee", 404, None), ("/new", 200, "new"), ("/caf%C3%A9", 301, "/coffee"), ("/index.html", 200, "default"),
-    ("/other/none", 404, None))
+    ("/other/none", 404, None), ("/a%20b", 301, "/x"), ("/a+b", 404, None), ("/with%20blank/a%20b", 301, "/new%20page/a%20b"),
+    ("/with%20blank", 404, None), ("/e=q", 301, "/x"), ("/e%3Dq", 301, "/x"), ("/c:d;e", 301, "/y"), ("/q/r", 301, "/s%20t%20u"))
 
 
 def site(bench, text, **settings):
@@ -67,7 +71,7 @@ def site(bench, text, **settings):
 
 @test
 def first_matching_rule_decides(bench):
-    with site(bench, RULES.replace("/a b = 301 /x\n", "")) as server:
+    with site(bench, RULES) as server:
         for target, status, wanted in CASES:
             for version in VERSIONS:
                 for turn in range(2):  # then from the caches
@@ -119,10 +123,13 @@ def faults_of_rules_are_reported(bench):
                         ("/a/* = 301 /a/b/*\n", "the redirect of /a/* never ends"),
                         ("/* = 301 /new\n", "the redirect of /* never ends"),
                         ("http /* = 301 https:\n/* = 301 /x/*\n", "never ends"),
-                        ("old = 301 /new\n", "a rule of [redirect] begins with a path"),
+                        ("/a%20b = 301 /a%20b\n", "the redirect of /a b never ends"),
+                        ("/a = 301 /b\n/a = 301 /c\n", "the rule for /a never applies: /a on line 7 is first"),
+                        ("/a/* = 301 /b\nhttp /a/b/* = 301 /c\n", "/a/b/* never applies: /a/* on line 7 is first"),
+                        ("old = 301 /new\n", "a path begins with '/'"),
                         ("/o*d = 301 /new\n", "only the last segment of a path can be '*'"),
                         ("/a/b* = 301 /new\n", "only the last segment of a path can be '*'"),
-                        ("/a b = 301 /x\n", "has no blank"), ("/a = 303 /x\n", "'303' is neither a status"),
+                        ("/a b = 301 /x\n", "write a path with blanks in double quotes"), ("/a = 303 /x\n", "'303' is neither a status"),
                         ("/a = /x\n", "'/x' is neither a status"), ("/a = 301\n", "is not a target"),
                         ("/a = 301 x\n", "'x' is not a target"), ("/a = 301 //evil.example\n", "is not a target"),
                         ("/a = 301 /x/*\n", "the path before '=' has none"), ("/a = 301 /b c\n", "'c' is too much"),
@@ -133,5 +140,5 @@ def faults_of_rules_are_reported(bench):
                          "/b = 301 http://h.example/b\n", "the redirect of /b never ends")):
         expect_in(words, SiteServer(bench, "[redirect]\n" + text).check(), text)
     for text in ("/a = 301 /b\n/b = 301 /c\n", "/* = 301 https://elsewhere.example/*\n", "/x/y = pass\n/x/* = 301 /x/y\n",
-                 "http /* = 301 https:\n"):
+                 "http /a/* = 301 /b\n/a/b/* = 301 /c\n", "/a/b = 301 /b\n/a/* = 301 /c\n", "http /* = 301 https:\n"):
         expect_in("is valid", SiteServer(bench, "[redirect]\n" + text).check(), text)

@@ -92,6 +92,7 @@ static const struct shape {
     {"[S]\nK\n", BAD},
     {"[S]\n= V\n", BAD},
     {"[S]\nK = V\n  and more\n", BAD},
+    {"[S]\n  K = V\n  K = V\n", BAD},
     {"[S]\n\"K\" \"= V\n", BAD},
     {"[S]\nKK K = V\n", BAD},
     {"[S\nK = V\n", BAD},
