@@ -41,7 +41,7 @@ depends() {
 }
 echo "installing a fresh system"
 mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,man-db,bash-completion,zsh,fish,curl" \
-    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >"$directory/output" 2>&1 || {
+    "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$root" >"$directory/output" 2>&1 || {
     tail -5 "$directory/output"
     fail "no fresh system: does http://deb.debian.org answer?"
 }

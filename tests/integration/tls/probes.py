@@ -25,8 +25,8 @@ INTERMEDIATE = (
     ("-tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256", "alert handshake failure"),
     ("-tls1_2 -cipher eNULL:aNULL@SECLEVEL=0", "alert handshake failure"),
     ("-tls1_3 -groups secp521r1", "alert handshake failure"),
-    ("-tls1_3 -groups X25519", "Server Temp Key: X25519"),
-    ("-tls1_3 -groups P-256", "Server Temp Key: ECDH, prime256v1, 256 bits"),
+    ("-tls1_3 -groups X25519", " Temp Key: X25519"),
+    ("-tls1_3 -groups P-256", " Temp Key: ECDH, prime256v1, 256 bits"),
     ("-tls1_2", "Secure Renegotiation IS supported"),
     ("-tls1_2 -fallback_scsv", "alert inappropriate fallback"),
     ("-tls1_3 -fallback_scsv", "Cipher is TLS_AES_256_GCM_SHA384"),
@@ -84,14 +84,14 @@ def answer(server, hello):
     return ("hello", version, *struct.unpack("!HB", content[39 + session:42 + session]))
 
 
-PROTOCOL_VERSION, HANDSHAKE_FAILURE, DECODE_ERROR = 70, 40, 50
+PROTOCOL_VERSION, HANDSHAKE_FAILURE, DECODE_ERROR, ILLEGAL_PARAMETER = 70, 40, 50, 47
 BY_HAND = (
     ({}, ("hello", TLS12, 0xc02b, 0)),
     ({"suites": (0xc02f,)}, ("hello", TLS12, 0xc02f, 0)),
     ({"version": SSL3}, ("alert", HANDSHAKE_FAILURE)), ({"version": TLS10}, ("alert", PROTOCOL_VERSION)),
     ({"version": TLS11}, ("alert", PROTOCOL_VERSION)),
     ({"compressions": b"\1\0"}, ("hello", TLS12, 0xc02b, 0)),  # DEFLATE
-    ({"compressions": b"\1"}, ("alert", DECODE_ERROR)),
+    ({"compressions": b"\1"}, ("alert", DECODE_ERROR), ("alert", ILLEGAL_PARAMETER)),  # OpenSSL 3.0; 3.5
     ({"groups": (19, 21)}, ("alert", HANDSHAKE_FAILURE)),  # of 192 and 224 bits
     ({"signatures": (0x0201, 0x0203, 0x0101)}, ("alert", HANDSHAKE_FAILURE)),  # SHA-1 and MD5
     *(({"suites": suites}, ("alert", HANDSHAKE_FAILURE)) for suites in WEAK.values()),
@@ -102,8 +102,9 @@ BY_HAND = (
 @test
 def obsolete_versions_suites_and_compression_are_refused(bench):
     with bench.start("ec", "rsa") as server:
-        for words, wanted in BY_HAND:
-            expect(answer(server, client_hello(**words)), wanted, f"the answer to {words}")
+        for words, *wanted in BY_HAND:
+            got = answer(server, client_hello(**words))
+            expect(got in wanted, True, f"the answer to {words}: {got} is one of {wanted}")
         with server.raw() as raw:  # SSL 2: 2 bytes of length, then the type and the version
             raw.sendall(bytes.fromhex("802e0100020015000000100700c0050080030080010080080080060040") + bytes(19))
             expect(raw.recv(100)[:1] in (b"", b"\x15"), True, "no handshake with SSL 2")
