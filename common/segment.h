@@ -217,6 +217,7 @@ struct segment_master {
     _Atomic int32_t keys_pid;      /* this process has the private keys */
     _Atomic int32_t metrics_pid;   /* this process serves /metrics */
     _Atomic int32_t acme_pid;
+    _Atomic uint64_t question; /* another number each second; all threads of workers repeat it */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
@@ -357,6 +358,7 @@ struct segment_worker {
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
     _Atomic uint32_t connections_open; /* written by all its threads */
+    _Atomic uint64_t answer;           /* the main thread's: the question of the master */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
@@ -381,6 +383,7 @@ struct segment_cache_entry {
 
 struct segment_thread {
     _Alignas(CACHE_LINE) struct segment_activity activity;
+    _Atomic uint64_t answer; /* the question of the master, repeated once a second */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 

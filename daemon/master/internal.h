@@ -145,9 +145,15 @@ struct summary {
 };
 
 /* What the master watches, counts and logs, mostly once a second. */
+enum { QUESTIONS_REMEMBERED = 16 };
+
 struct monitor {
     struct event *second;
-    uint64_t checked_ns;   /* when supervisor_check() last ran */
+    struct {
+        uint64_t number, asked_ns;    /* monotonic clock; 0: not asked yet */
+    } question[QUESTIONS_REMEMBERED]; /* the last ones in the segment */
+    uint32_t questions;               /* number of the next one */
+    uint64_t checked_ns;              /* when supervisor_check() last ran */
     uint64_t resumed_ns;   /* when it last ran late: before that, the master was suspended */
     struct cgroup *cgroup; /* NULL: none */
     struct event *memory_timer;

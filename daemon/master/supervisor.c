@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 
 /* The actions of worker_lifecycle.def. Each returns 0, or -1: it failed, and the state remains. */
@@ -582,15 +583,50 @@ static uint64_t later(uint64_t one_ns, uint64_t other_ns)
     return one_ns > other_ns ? one_ns : other_ns;
 }
 
-/*
- * The last heartbeat; 0 if it is from the future, because that would never grow old. NOW_NS of this
- * check may be older than a heartbeat just sent, so it is compared with the clock.
- */
-static uint64_t last_beat(const _Atomic uint64_t *heartbeat_ns)
+/* Nobody can answer before it is asked. Without random numbers, the clock is the question. */
+static void ask(struct master *master, uint64_t now_ns)
 {
-    uint64_t beat = atomic_load_explicit(heartbeat_ns, memory_order_acquire);
+    struct monitor *monitor = &master->monitor;
+    uint32_t next = monitor->questions++ % QUESTIONS_REMEMBERED;
+    uint64_t number;
 
-    return beat <= clock_monotonic_ns() ? beat : 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+        number = now_ns;
+    monitor->question[next].number = number;
+    monitor->question[next].asked_ns = now_ns;
+    atomic_store_explicit(&segment_master(&master->segment)->question, number,
+                          memory_order_relaxed);
+}
+
+/* When the question was asked that ANSWER repeats; 0: long ago or never. */
+static uint64_t asked_ns(const struct monitor *monitor, const _Atomic uint64_t *answer)
+{
+    uint64_t number = atomic_load_explicit(answer, memory_order_relaxed);
+
+    for (int i = 0; i < QUESTIONS_REMEMBERED; i++)
+        if (monitor->question[i].number == number)
+            return monitor->question[i].asked_ns;
+    return 0;
+}
+
+/* The last question that all threads of the worker have answered: those that stay, in a resize. */
+static uint64_t answered_ns(struct worker_process *worker)
+{
+    const struct segment *segment = &worker->master->segment;
+    const struct monitor *monitor = &worker->master->monitor;
+    uint32_t first = worker->slot * segment_threads_per_worker(segment);
+    uint32_t threads = worker->threads_actual < worker->threads_sent ? worker->threads_actual
+                                                                     : worker->threads_sent;
+    uint64_t oldest = asked_ns(monitor, &segment_worker(segment, worker->slot)->answer);
+
+    for (uint32_t i = 0; i < threads && worker->state == WORKER_SERVING; i++) {
+        uint64_t asked = asked_ns(monitor, &segment_thread(segment, first + i)->answer);
+
+        oldest = asked < oldest ? asked : oldest;
+    }
+    if (oldest > worker->answered_ns)
+        worker->answered_ns = oldest;
+    return worker->answered_ns;
 }
 
 /* Seconds since the later of two times. */
@@ -646,9 +682,7 @@ static void check_worker(struct worker_process *worker, uint64_t since_ns, uint6
 {
     const struct master *master = worker->master;
     uint64_t timeout_ms = master->config->workers_heartbeat_timeout;
-    const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
-    uint64_t beat = last_beat(&block->heartbeat_ns);
-    uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
+    uint64_t silent = age_s(now_ns, answered_ns(worker), since_ns);
     uint64_t broken = broken_s(worker, since_ns, now_ns);
     uint64_t starting =
         worker->state == WORKER_STARTING ? age_s(now_ns, worker->started_ns, since_ns) : 0;
@@ -674,5 +708,6 @@ void supervisor_check(struct master *master, uint64_t now_ns)
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].pid > 0 && workers->worker[i].killed_for == NULL)
             check_worker(&workers->worker[i], monitor->resumed_ns, now_ns);
+    ask(master, now_ns);
     auxiliary_check(master, now_ns);
 }

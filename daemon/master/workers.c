@@ -192,7 +192,7 @@ int worker_process_start(struct worker_process *worker)
         worker_process_ended(worker);
         return -1;
     }
-    worker->started_ns = clock_monotonic_ns();
+    worker->started_ns = worker->answered_ns = clock_monotonic_ns();
     worker->tls = tls_context_hold(tls);
     worker->keys_links = 0;
     return 0;

@@ -31,6 +31,7 @@ struct worker_process {
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
     struct channel *unread;   /* the worker's end of `connections`, read after its death */
     uint64_t started_ns;      /* monotonic clock */
+    uint64_t answered_ns;     /* monotonic clock; time of the last question all threads answered */
     uint64_t leaving_ns;      /* monotonic clock; 0: not asked to leave */
     bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
     bool left;                /* it has reported MESSAGE_LEFT, or need not */
@@ -270,10 +271,11 @@ enum {
 };
 
 /*
- * Once a second: kills hung processes, so that they are replaced: a worker without heartbeat (its
- * main thread stores one per second while all its serving threads run their loops), a worker that
- * does not begin to serve or does not exit after it was drained, and other processes that give no
- * sign of life. Time in which the master was suspended does not count.
+ * Once a second: puts a random number into the segment, which each thread of a worker that runs its
+ * loop repeats in its own pages. Kills hung processes, so that they are replaced: a worker of which
+ * a thread does not answer, a worker that does not begin to serve or does not exit after it was
+ * drained, and other processes that give no sign of life. Time in which the master was suspended
+ * does not count.
  */
 void supervisor_check(struct master *master, uint64_t now_ns);
 

@@ -56,11 +56,6 @@ uint64_t thread_cpu_ns(const struct serving_thread *thread)
     return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-uint64_t thread_beat_ns(const struct serving_thread *thread)
-{
-    return atomic_load_explicit(&thread->beat_ns, memory_order_relaxed);
-}
-
 /* False if it exits when no connection is left. */
 static bool stays(const struct event_loop *loop)
 {
@@ -227,6 +222,16 @@ static void close_after_drain_timeout(struct serving_thread *thread)
         connections_close(loop, loop->mode != THREAD_STOPPING);
 }
 
+static void answer_master(const struct serving_thread *thread)
+{
+    const struct segment *segment = thread->loop.context.worker->segment;
+
+    atomic_store_explicit(
+        &segment_thread(segment, thread->slot)->answer,
+        atomic_load_explicit(&segment_master(segment)->question, memory_order_relaxed),
+        memory_order_relaxed);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
@@ -236,7 +241,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     loop_enter(loop);
     context->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
-    atomic_store_explicit(&thread->beat_ns, context->loop_now_ns, memory_order_relaxed);
+    answer_master(thread);
     update_scheduling_policy(thread);
     timeouts_expire(loop);
     if (loop->signer != NULL)
@@ -434,7 +439,6 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
         return NULL;
     loop = &thread->loop;
     thread->slot = slot;
-    atomic_init(&thread->beat_ns, clock_monotonic_ns());
     atomic_init(&thread->keys_link, -1);
     loop->protocol = &http1_protocol;
     if (worker->config->http2_enabled)

@@ -15,11 +15,10 @@ struct serving_thread {
     struct mailbox_item link;               /* the main thread posts it while keys_link is not -1 */
     struct mailbox_item sweep;              /* the main thread posts it if sweep_posted was false */
     _Atomic bool sweep_posted;
-    _Atomic int keys_link;    /* its link to the keys process, before it takes it; -1: none */
-    _Atomic uint64_t beat_ns; /* monotonic; updated every second while the loop runs */
-    _Atomic uint32_t taken;   /* connections taken from the mailbox that siblings handed over */
-    uint32_t passed;          /* and those posted to it; the main thread's, as the next */
-    uint64_t cpu_ns;          /* CPU time as of the balancer's last look */
+    _Atomic int keys_link;  /* its link to the keys process, before it takes it; -1: none */
+    _Atomic uint32_t taken; /* connections taken from the mailbox that siblings handed over */
+    uint32_t passed;        /* and those posted to it; the main thread's, as the next */
+    uint64_t cpu_ns;        /* CPU time as of the balancer's last look */
     pthread_t id;
     uint32_t slot;               /* its number in the segment */
     struct log_ring ring;        /* has the log records of this slot */
@@ -54,9 +53,6 @@ void thread_sweep(struct event_loop *loop);
 
 /* Makes it drop what the shared cache has evicted. */
 void thread_sweep_evicted(struct serving_thread *thread);
-
-/* When its loop last ran, to within about a second; monotonic. Any thread. */
-uint64_t thread_beat_ns(const struct serving_thread *thread);
 
 /* Passes it a connection that a sibling has handed over. */
 void thread_pass(struct serving_thread *thread, struct connection *connection);

@@ -506,19 +506,6 @@ static void on_main_mail(evutil_socket_t fd, short what, void *argument)
     end_if_done(worker);
 }
 
-/* The worker's heartbeat is that of its slowest thread. */
-static uint64_t oldest_beat_ns(const struct worker *worker)
-{
-    uint64_t oldest = clock_monotonic_ns();
-
-    for (uint32_t i = 0; i < worker->count; i++) {
-        uint64_t beat = thread_beat_ns(worker->threads[i]);
-
-        oldest = beat < oldest ? beat : oldest;
-    }
-    return oldest;
-}
-
 static uint64_t cpu_ns(const struct rusage *usage)
 {
     return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * NS_PER_S +
@@ -544,7 +531,10 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     uint64_t now = clock_monotonic_ns();
 
     (void)fd, (void)what;
-    atomic_store_explicit(&worker->block->heartbeat_ns, oldest_beat_ns(worker),
+    atomic_store_explicit(&worker->block->heartbeat_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&worker->block->answer,
+                          atomic_load_explicit(&segment_master(worker->context.segment)->question,
+                                               memory_order_relaxed),
                           memory_order_relaxed);
     if (worker->context.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
         worker->closed_unused_ns = now;

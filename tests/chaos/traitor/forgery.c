@@ -48,6 +48,7 @@ const char *attack_heartbeat(const struct traitor *traitor, struct chance *chanc
 
     while (clock_monotonic_ns() < end) {
         block->heartbeat_ns = chance_edge(chance);
+        block->answer = chance_edge(chance);
         block->threads_actual = (uint32_t)chance_edge(chance);
         block->offload_actual = (uint32_t)chance_edge(chance);
         block->connections_open = (uint32_t)chance_edge(chance);

@@ -42,22 +42,46 @@ static void close_scene(void)
     scene_end();
 }
 
-/*
- * Checks every STEP_S seconds. Returns the second in which the worker was killed; 0: it was not.
- * The last second is now, because a heartbeat from the future does not count.
- */
-static uint64_t killed_after(unsigned step_s, bool beats)
+/* What a worker does every second with the questions of the master. */
+enum answers {
+    ALL_ANSWER,
+    NONE_ANSWERS,
+    MAIN_IS_SILENT,
+    THREAD_IS_SILENT,
+    FIRST_ONLY,
+    HEARTBEAT_ONLY
+};
+
+static void answer(enum answers answers, uint64_t second, uint64_t now_ns)
+{
+    struct segment_worker *block = segment_worker(&master.segment, 0);
+    uint64_t question = atomic_load(&segment_master(&master.segment)->question);
+
+    if (answers == NONE_ANSWERS || (answers == FIRST_ONLY && second > 1))
+        return;
+    atomic_store(&block->heartbeat_ns, now_ns);
+    if (answers == HEARTBEAT_ONLY)
+        question++;
+    if (answers != MAIN_IS_SILENT)
+        atomic_store(&block->answer, question);
+    for (uint32_t i = 0; i < SCENE_THREADS; i++)
+        if (answers != THREAD_IS_SILENT || i == 0)
+            atomic_store(&segment_thread(&master.segment, i)->answer, question);
+}
+
+/* Checks every STEP_S seconds. Returns the second in which the worker was killed; 0: it was not. */
+static uint64_t killed_after(unsigned step_s, enum answers answers)
 {
     uint64_t begin_ns = clock_monotonic_ns() - (uint64_t)SECONDS * NS_PER_S;
 
-    worker->started_ns = begin_ns;
+    worker->started_ns = worker->answered_ns = begin_ns;
+    worker->threads_sent = worker->threads_actual = SCENE_THREADS;
     if (worker->state == WORKER_LEAVING)
         worker->leaving_ns = begin_ns;
     for (uint64_t second = 0; second < SECONDS; second += step_s) {
         uint64_t now_ns = begin_ns + second * NS_PER_S;
 
-        if (beats || second == 0)
-            atomic_store(&segment_worker(&master.segment, 0)->heartbeat_ns, now_ns);
+        answer(answers, second, now_ns);
         supervisor_check(&master, now_ns);
         if (worker->killed_for != NULL)
             return second;
@@ -70,14 +94,20 @@ static void hung_worker_is_killed(void **state)
     static const struct {
         const char *what;
         enum worker_state state;
-        bool beats, closes;
+        enum answers answers;
+        bool closes;
         uint64_t killed_after;
     } cases[] = {
-        {"serves", WORKER_SERVING, true, false, 0},
-        {"serves without a heartbeat", WORKER_SERVING, false, false, HEARTBEAT_S + 1},
-        {"closes a channel", WORKER_SERVING, true, true, HEARTBEAT_S + 1},
-        {"does not begin to serve", WORKER_STARTING, true, false, HEARTBEAT_S + GRACE_S + 1},
-        {"does not begin to leave", WORKER_LEAVING, true, false, DRAIN_S + GRACE_S + 1},
+        {"serves", WORKER_SERVING, ALL_ANSWER, false, 0},
+        {"does not answer", WORKER_SERVING, NONE_ANSWERS, false, HEARTBEAT_S + 1},
+        {"has a hung main thread", WORKER_SERVING, MAIN_IS_SILENT, false, HEARTBEAT_S + 1},
+        {"has a hung thread", WORKER_SERVING, THREAD_IS_SILENT, false, HEARTBEAT_S + 1},
+        {"repeats an old answer", WORKER_SERVING, FIRST_ONLY, false, HEARTBEAT_S + 1},
+        {"forges heartbeats", WORKER_SERVING, HEARTBEAT_ONLY, false, HEARTBEAT_S + 1},
+        {"closes a channel", WORKER_SERVING, ALL_ANSWER, true, HEARTBEAT_S + 1},
+        {"does not begin to serve", WORKER_STARTING, ALL_ANSWER, false, HEARTBEAT_S + GRACE_S + 1},
+        {"does not begin to leave", WORKER_LEAVING, ALL_ANSWER, false, DRAIN_S + GRACE_S + 1},
+        {"leaves thread by thread", WORKER_LEAVING, THREAD_IS_SILENT, false, DRAIN_S + GRACE_S + 1},
     };
 
     (void)state;
@@ -90,7 +120,7 @@ static void hung_worker_is_killed(void **state)
             ends[0].commands = NULL;
             event_base_loop(master.base, EVLOOP_ONCE);
         }
-        second = killed_after(1, cases[i].beats);
+        second = killed_after(1, cases[i].answers);
         if (second != cases[i].killed_after)
             fail_msg("a worker that %s is killed after %lu s, not %lu", cases[i].what,
                      (unsigned long)second, (unsigned long)cases[i].killed_after);
@@ -103,7 +133,7 @@ static void timeout_of_0_kills_no_worker(void **state)
     (void)state;
     open_scene(WORKER_STARTING);
     master.config->workers_heartbeat_timeout = 0;
-    assert_int_equal(killed_after(1, false), 0);
+    assert_int_equal(killed_after(1, NONE_ANSWERS), 0);
     close_scene();
 }
 
@@ -113,7 +143,7 @@ static void time_of_a_suspension_does_not_count(void **state)
     enum { STEP_S = 6 };
     (void)state;
     open_scene(WORKER_STARTING);
-    assert_int_equal(killed_after(STEP_S, false), 0);
+    assert_int_equal(killed_after(STEP_S, NONE_ANSWERS), 0);
     close_scene();
 }
 
