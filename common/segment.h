@@ -2,8 +2,9 @@
  * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state.
  * webserverd-shm(7) describes the format for readers and writers in any language.
  *
- * Each page has one writer. A process maps its own pages read-write and the rest read-only
- * (segment_restrict_worker(), segment_restrict_logger()); the master maps all of it read-write.
+ * Each page has one writer. A process maps its own pages read-write and others read-only
+ * (segment_restrict_worker(), segment_restrict_logger()); the master maps all of it read-write. A
+ * worker does not map what it need not read: what other workers log, do and count.
  *
  *   ┌────────────────┐ 0
  *   │ header         │ magic, version, process, section table; `ready` is stored last
@@ -12,23 +13,27 @@
  *   │ WORKER_SLOTS   │ the worker of each slot, as the master knows it
  *   │ THREAD_SLOTS   │ which thread slots are reserved and in use
  *   │ MASTER         │ configured sizes; the master's metrics
- *   │ EVENTS         │ the master's event ring
- *   │ HISTORY        │ one sample per second, 15 minutes
- *   │ CONFIG         │ the configuration in force, as text
  *   │ RATE           │ the rate limit in force
  *   │ ADDRESS_LIMITS │ limits of single clients
  *   │ CHALLENGE      │ the ACME challenge that proves control of a name
+ *   ├────────────────┤ not mapped by workers
+ *   │ EVENTS         │ the master's event ring
+ *   │ HISTORY        │ one sample per second, 15 minutes
+ *   │ CONFIG         │ the configuration in force, as text
  *   │ CERTIFICATES   │ the certificates in use
  *   │ HOSTS          │ the hosts that threads count
  *   ├────────────────┤ written by the logger
  *   │ LOGGER         │ the logger's metrics and the write in progress
  *   │ LOG_CURSORS    │ its position in each log ring
+ *   ├────────────────┤ not mapped by workers
  *   │ EVENT_CURSORS  │ its position in each event ring
  *   │ LOGGER_EVENTS  │ its event ring
  *   ├────────────────┤ written by all workers
  *   │ RATE_BUCKETS   │ use of the rate limit by each client address
  *   ├────────────────┤ from here on memory is reserved per slot; written by the slot's worker
- *   │ WORKERS        │ worker slot 0: block, then CACHE, CLIENTS, WORKER_EVENTS;  slot 1 …
+ *   │ WORKERS        │ worker slot 0: block, then CACHE, WORKER_EVENTS;  slot 1 …
+ *   ├────────────────┤
+ *   │ CLIENTS        │ worker slot 0: its connections by client address;  slot 1 …
  *   ├────────────────┤
  *   │ THREADS        │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
  *   ├────────────────┤
@@ -359,6 +364,7 @@ struct segment_worker {
     _Atomic uint32_t offload_actual;
     _Atomic uint32_t connections_open; /* written by all its threads */
     _Atomic uint64_t answer;           /* the main thread's: the question of the master */
+    uint64_t unused[508];              /* other workers read up to here, which is a page */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };

@@ -80,12 +80,13 @@ static uint64_t round_to_power_of_two(uint64_t value)
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
     uint32_t thread_slots = plan->max_workers * plan->max_threads;
-    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS,
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE,
                                               SEGMENT_WORKER_EVENTS};
     const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
                                      plan->cache_entries * sizeof(struct segment_cache_entry),
-                                     SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client),
                                      event_ring_bytes(SEGMENT_CHILD_EVENTS)};
+    const enum segment_kind clients = SEGMENT_CLIENTS;
+    const uint64_t client_bytes = SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client);
     const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
                                               SEGMENT_RINGS};
     const enum segment_kind host_counts = SEGMENT_HOST_COUNTS;
@@ -104,17 +105,19 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
                   plan->max_workers);
     place_section(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_thread_slot), thread_slots);
     place_section(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
-    place_section(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
-    place_section(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
-    place_section(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place_section(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
     place_section(layout, SEGMENT_ADDRESS_LIMITS, sizeof(struct segment_address_limits), 1);
     place_section(layout, SEGMENT_CHALLENGE, sizeof(struct segment_challenge), 1);
+    start_page(layout); /* workers do not map what follows */
+    place_section(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
+    place_section(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
+    place_section(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place_section(layout, SEGMENT_CERTIFICATES, sizeof(struct segment_certificates), 1);
     place_section(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
     start_page(layout);
     place_section(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
     place_section(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor), thread_slots);
+    start_page(layout); /* nor this */
     place_section(layout, SEGMENT_EVENT_CURSORS, sizeof(uint64_t),
                   SEGMENT_RING_WORKERS + plan->max_workers);
     place_section(layout, SEGMENT_LOGGER_EVENTS, event_ring_bytes(SEGMENT_CHILD_EVENTS), 1);
@@ -122,6 +125,7 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_section(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
                   SEGMENT_RATE_BUCKET_COUNT);
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
+    place_slots(layout, plan->max_workers, &clients, &client_bytes, 1);
     place_slots(layout, thread_slots, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
     if (plan->max_hosts > 0)
         place_slots(layout, thread_slots, &host_counts, &host_bytes, 1);
@@ -328,6 +332,8 @@ int segment_reserve_worker(struct segment *segment, uint32_t slot)
         return 0;
     failed = reserve_entry(segment, SEGMENT_WORKERS, slot);
     if (failed == 0)
+        failed = reserve_entry(segment, SEGMENT_CLIENTS, slot);
+    if (failed == 0)
         atomic_store_explicit(&segment_worker_slot(segment, slot)->reserved, 1,
                               memory_order_release);
     return failed;
@@ -368,7 +374,7 @@ static uint64_t missing_bytes(const struct segment *segment, uint32_t slot, uint
     uint64_t bytes = 0;
 
     if (!segment_worker_reserved(segment, slot))
-        bytes = segment->section[SEGMENT_WORKERS].stride;
+        bytes = segment->section[SEGMENT_WORKERS].stride + segment->section[SEGMENT_CLIENTS].stride;
     for (uint32_t i = 0; i < threads; i++)
         if (!segment_thread_reserved(segment, first + i))
             bytes += segment->section[SEGMENT_THREADS].stride + host_bytes(segment->hosts_reserved);
@@ -444,11 +450,13 @@ void segment_store_listening(struct segment *segment, const char *addresses)
     memcpy(segment_shared_header(segment)->listening, segment->header.listening, size);
 }
 
-/* The pages of one writer. */
+/* Pages of a process */
+
 struct page_range {
     uint64_t begin, end; /* offsets; multiples of PAGE */
 };
 
+/* The pages of COUNT entries from INDEX on of section FIRST and those beside it. */
 static struct page_range pages_of(const struct segment *segment, enum segment_kind first,
                                   uint32_t index, uint32_t count)
 {
@@ -466,57 +474,101 @@ static struct page_range pages_between(const struct segment *segment, enum segme
                                segment->section[next].offset / PAGE * PAGE};
 }
 
-/* Maps the pages from BEGIN to END read-only, at the same address. Returns 0, or -1 with errno. */
-static int map_read_only(const struct segment *segment, size_t begin, size_t end)
-{
-    void *mapped = segment->base + begin;
+/* What a process can do with pages. */
+enum pages_access { PAGES_HIDDEN, PAGES_READ, PAGES_WRITE };
 
-    if (begin < end)
-        mapped = mmap(mapped, end - begin, PROT_READ, MAP_SHARED | MAP_FIXED, segment->read_fd,
-                      (off_t)begin);
-    return mapped == MAP_FAILED ? -1 : 0;
-}
+/* Ranges are restricted in ascending order; those between them get the access of the others. */
+struct restriction {
+    struct segment *segment;
+    enum pages_access others;
+    uint64_t done; /* offset */
+    int error;     /* errno of the first failure; 0: none */
+};
 
 /*
- * OWN is in ascending order. These pages stay writable throughout, so that a failure can be logged.
+ * Maps pages at the same address from the read-only descriptor, or without any access. Those that
+ * the process writes keep their mapping, so that a failure can be logged.
  */
-static int restrict_to(struct segment *segment, const struct page_range *own, size_t count)
+static void map_pages(struct restriction *restriction, uint64_t end, enum pages_access access)
 {
-    size_t begin = 0;
+    const struct segment *segment = restriction->segment;
+    uint64_t begin = restriction->done;
+    void *mapped = segment->base;
 
-    for (size_t i = 0; i <= count; i++) {
-        if (map_read_only(segment, begin, i < count ? own[i].begin : segment->size) != 0)
-            return -1;
-        begin = i < count ? own[i].end : segment->size;
-    }
-    close_segment_files(segment);
+    if (begin < end && access == PAGES_READ)
+        mapped = mmap(segment->base + begin, end - begin, PROT_READ, MAP_SHARED | MAP_FIXED,
+                      segment->read_fd, (off_t)begin);
+    else if (begin < end && access == PAGES_HIDDEN)
+        mapped = mmap(segment->base + begin, end - begin, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mapped == MAP_FAILED && restriction->error == 0)
+        restriction->error = errno;
+    restriction->done = end;
+}
+
+static void allow_pages(struct restriction *restriction, struct page_range pages,
+                        enum pages_access access)
+{
+    map_pages(restriction, pages.begin, restriction->others);
+    map_pages(restriction, pages.end, access);
+}
+
+static int end_restriction(struct restriction *restriction)
+{
+    map_pages(restriction, restriction->segment->size, restriction->others);
+    errno = restriction->error;
+    if (restriction->error != 0)
+        return -1;
+    close_segment_files(restriction->segment);
     return 0;
 }
 
+/* Of other workers, only what all workers need for the limits of connections. */
 int segment_restrict_worker(struct segment *segment, uint32_t slot)
 {
+    struct restriction restriction = {.segment = segment, .others = PAGES_HIDDEN};
     uint32_t threads = segment_threads_per_worker(segment);
-    const struct page_range own[] = {
-        pages_between(segment, SEGMENT_RATE_BUCKETS, SEGMENT_WORKERS),
-        pages_of(segment, SEGMENT_WORKERS, slot, 1),
-        pages_of(segment, SEGMENT_THREADS, slot * threads, threads),
-        pages_of(segment, SEGMENT_HOST_COUNTS, slot * threads, threads),
-    };
-    bool hosts = segment_count(segment, SEGMENT_HOST_COUNTS) > 0;
+    uint32_t workers = segment_count(segment, SEGMENT_WORKERS);
 
-    return restrict_to(segment, own, ARRAY_LENGTH(own) - !hosts);
+    allow_pages(&restriction, (struct page_range){0, segment->section[SEGMENT_EVENTS].offset},
+                PAGES_READ);
+    allow_pages(&restriction, pages_between(segment, SEGMENT_LOGGER, SEGMENT_EVENT_CURSORS),
+                PAGES_READ);
+    allow_pages(&restriction, pages_between(segment, SEGMENT_RATE_BUCKETS, SEGMENT_WORKERS),
+                PAGES_WRITE);
+    for (uint32_t i = 0; i < workers; i++) {
+        struct page_range pages = pages_of(segment, SEGMENT_WORKERS, i, 1);
+
+        if (i != slot)
+            pages.end = pages.begin + PAGE;
+        allow_pages(&restriction, pages, i == slot ? PAGES_WRITE : PAGES_READ);
+    }
+    allow_pages(&restriction, pages_of(segment, SEGMENT_CLIENTS, 0, slot), PAGES_READ);
+    allow_pages(&restriction, pages_of(segment, SEGMENT_CLIENTS, slot, 1), PAGES_WRITE);
+    allow_pages(&restriction, pages_of(segment, SEGMENT_CLIENTS, slot + 1, workers - slot - 1),
+                PAGES_READ);
+    allow_pages(&restriction, pages_of(segment, SEGMENT_THREADS, slot * threads, threads),
+                PAGES_WRITE);
+    if (segment_count(segment, SEGMENT_HOST_COUNTS) > 0)
+        allow_pages(&restriction, pages_of(segment, SEGMENT_HOST_COUNTS, slot * threads, threads),
+                    PAGES_WRITE);
+    return end_restriction(&restriction);
 }
 
 int segment_restrict_logger(struct segment *segment)
 {
-    const struct page_range own = pages_between(segment, SEGMENT_LOGGER, SEGMENT_RATE_BUCKETS);
+    struct restriction restriction = {.segment = segment, .others = PAGES_READ};
 
-    return restrict_to(segment, &own, 1);
+    allow_pages(&restriction, pages_between(segment, SEGMENT_LOGGER, SEGMENT_RATE_BUCKETS),
+                PAGES_WRITE);
+    return end_restriction(&restriction);
 }
 
 int segment_restrict_reader(struct segment *segment)
 {
-    return restrict_to(segment, NULL, 0);
+    struct restriction restriction = {.segment = segment, .others = PAGES_READ};
+
+    return end_restriction(&restriction);
 }
 
 /* Makes the sequence odd, even if the previous writer died during a change and left it odd. */

@@ -60,9 +60,11 @@ void segment_use_threads(struct segment *segment, uint32_t slot, uint32_t thread
 
 /*
  * Called once by a child process that has one thread: maps the pages of worker SLOT, or of the
- * logger, read-write and all others read-only from a read-only descriptor, and closes the
- * descriptors, so that mprotect() cannot undo it. Returns 0, or -1 with errno; then the child must
- * exit.
+ * logger, read-write, others read-only from a read-only descriptor, and closes the descriptors, so
+ * that mprotect() cannot undo it. (mremap() could, which can make a shared mapping longer; the
+ * sandbox refuses it.) A worker cannot read what it does not need: of others it maps only the first
+ * page of their blocks and their tables of clients. Returns 0, or -1 with errno; then the child
+ * must exit.
  */
 int segment_restrict_worker(struct segment *segment, uint32_t slot);
 int segment_restrict_logger(struct segment *segment);

@@ -97,7 +97,6 @@ static const char *const common_calls[] = {
     /* memory */
     "brk",
     "munmap",
-    "mremap",
     /* time, and what glibc calls occasionally */
     "clock_gettime",
     "clock_getres",
@@ -286,7 +285,8 @@ enum { OWN_PID = 0x5e1f5e1f };
 
 /*
  * A filter cannot check flags that are in memory. On ENOSYS glibc falls back from clone3() to
- * clone(), and files_open() from openat2() to openat(), whose flags are arguments.
+ * clone(), and files_open() from openat2() to openat(), whose flags are arguments. mremap() could
+ * extend a mapping of the segment over the pages of others; without it realloc() copies.
  */
 static int add_filter_rules(scmp_filter_ctx filter, const struct sandbox_profile *profile,
                             bool allow_openat2)
@@ -302,6 +302,8 @@ static int add_filter_rules(scmp_filter_ctx filter, const struct sandbox_profile
         failed = allow_all(filter, profile->calls, profile->restricted);
     if (failed == 0)
         failed = seccomp_rule_add_exact(filter, missing, SCMP_SYS(clone3), 0);
+    if (failed == 0)
+        failed = seccomp_rule_add_exact(filter, missing, SCMP_SYS(mremap), 0);
     if (failed == 0)
         failed = seccomp_rule_add_exact(filter, allow_openat2 ? SCMP_ACT_ALLOW : missing,
                                         SCMP_SYS(openat2), 0);

@@ -55,6 +55,7 @@ static const struct {
     {"setrlimit", SYS_prlimit64, {0}},
     {"sched_setscheduler", SYS_sched_setscheduler, {1, SCHED_BATCH}},
     {"pages of the segment", SYS_madvise, {0, 4096, MADV_REMOVE}},
+    {"other pages of a file", SYS_remap_file_pages, {0, 4096, 0, 1}},
     {"executable memory", SYS_mmap, {0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS}},
 };
 

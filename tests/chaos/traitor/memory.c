@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { WORDS_PER_PASS = 1024 };
 
@@ -123,6 +124,76 @@ const char *attack_read_only_pages(const struct traitor *traitor, struct chance 
             mprotect((void *)mapping->words, mapping->count * sizeof(uint64_t),
                      PROT_READ | PROT_WRITE) == 0)
             return "a page of another process became writable";
+    }
+    return NULL;
+}
+
+/* The kernel reads one byte at ADDRESS, if it can. */
+static bool can_read(const void *address)
+{
+    int pipes[2];
+    bool read;
+
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return false;
+    read = write(pipes[1], address, 1) == 1;
+    close(pipes[0]);
+    close(pipes[1]);
+    return read;
+}
+
+static const char *read_other_worker(const struct segment *segment, uint32_t slot)
+{
+    uint32_t thread = slot * segment_threads_per_worker(segment);
+    const struct segment_worker *block = segment_worker(segment, slot);
+
+    if (can_read(segment_ring(segment, thread).words))
+        return "the log ring of another worker can be read";
+    if (can_read(segment_thread(segment, thread)))
+        return "the requests of another worker can be read";
+    if (can_read(&block->offload[0]) || can_read(&block->metrics[0]))
+        return "the jobs of another worker can be read";
+    if (can_read(segment_event_ring(segment, SEGMENT_RING_WORKERS + slot).shared))
+        return "the events of another worker can be read";
+    if (segment->header.cache_entries > 0 && can_read(segment_cache(segment, slot)))
+        return "the cache table of another worker can be read";
+    if (segment_count(segment, SEGMENT_HOST_COUNTS) > 0 &&
+        can_read(segment_host_counts_of(segment, thread)))
+        return "the hosts of another worker can be read";
+    return NULL;
+}
+
+const char *attack_hidden_pages(const struct traitor *traitor, struct chance *chance)
+{
+    const struct segment *segment = traitor->context->segment;
+    const char *breach = NULL;
+
+    (void)chance;
+    if (!can_read(segment_master(segment)) || !can_read(segment_logger(segment)))
+        return "the pages that a worker needs cannot be read";
+    if (can_read(segment_event_ring(segment, SEGMENT_RING_MASTER).shared) ||
+        can_read(segment_event_ring(segment, SEGMENT_RING_LOGGER).shared) ||
+        can_read(segment_at(segment, SEGMENT_CONFIG, 0)) || can_read(segment_sample(segment, 0)))
+        return "the events, the configuration or the history can be read";
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS) && breach == NULL; i++)
+        if (i != traitor->context->worker_slot)
+            breach = read_other_worker(segment, i);
+    return breach;
+}
+
+/* A shared mapping that grows shows what follows in its file, with the same access. */
+const char *attack_longer_mappings(const struct traitor *traitor, struct chance *chance)
+{
+    (void)chance;
+    for (size_t i = 0; i < traitor->mapping_count; i++) {
+        const struct mapping *mapping = &traitor->mapping[i];
+        size_t bytes = mapping->count * sizeof(uint64_t);
+        void *words = (void *)mapping->words;
+
+        if (mremap(words, bytes, 2 * bytes, MREMAP_MAYMOVE) != MAP_FAILED)
+            return "a mapping grew over the pages of others";
+        if (mremap(words, 0, 2 * bytes, MREMAP_MAYMOVE) != MAP_FAILED)
+            return "a mapping was doubled over the pages of others";
     }
     return NULL;
 }
