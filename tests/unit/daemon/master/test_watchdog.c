@@ -161,7 +161,7 @@ static void worker_that_left_may_finish(void **state)
         open_scene(WORKER_LEAVING);
         worker->left = true;
         master.config->workers_reload_timeout = cases[i].reload_timeout_s * 1000;
-        assert_int_equal(killed_after(1, true), 0);
+        assert_int_equal(killed_after(1, ALL_ANSWER), 0);
         if (cases[i].late) {
             worker->leaving_ns -= UINT64_C(3600) * NS_PER_S;
             master.monitor.resumed_ns = 0;
