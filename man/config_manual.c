@@ -65,6 +65,8 @@ static const char *argument_of(enum config_type type)
         return "Ar path ...";
     case CONFIG_NETWORKS:
         return "Ar network ...";
+    case CONFIG_NAMES:
+        return "Ar name ...";
     case CONFIG_SWITCH:
         return "Cm on | Cm off";
     case CONFIG_COUNT:

@@ -198,7 +198,7 @@ static int execute_program(void *argument)
     enum { OPTIONS_MAX = 32 };
     const struct acme_setup *setup = argument;
     const struct config *config = setup->config;
-    const struct config_names *names = &config->acme_names;
+    const struct config_words *names = &config->acme_names;
     enum challenge_kind kind[CHALLENGE_KINDS];
     size_t kinds = config_acme_challenges(config, kind), count = 0;
     const char *argv[OPTIONS_MAX + ACME_NAMES_MAX];
@@ -242,7 +242,7 @@ static int execute_program(void *argument)
 }
 
 /* Plans for the names of the configuration, which are perhaps others. Returns 0, or -1. */
-static int forget_plans(struct acme_process *process, const struct config_names *names)
+static int forget_plans(struct acme_process *process, const struct config_words *names)
 {
     process->key_change = (struct acme_key_change){0};
     free(process->plan);

@@ -82,7 +82,7 @@ static const char *why_not_public(const char *name)
     return NULL;
 }
 
-static bool has_certificate_name(const struct config_names *names, struct span name)
+static bool has_certificate_name(const struct config_words *names, struct span name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (config_host_name_is(names->item[i], name))
@@ -91,7 +91,7 @@ static bool has_certificate_name(const struct config_names *names, struct span n
 }
 
 /* Returns 0, or -1: out of memory. */
-static int add_certificate_name(struct config_names *names, struct span name)
+static int add_certificate_name(struct config_words *names, struct span name)
 {
     char **grown, *copy;
 

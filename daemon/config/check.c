@@ -221,7 +221,7 @@ static void check_prefix(struct config_draft *draft)
 static void check_follow_into(struct config_draft *draft, const struct config_system *system)
 {
     const struct config *config = draft->config;
-    const struct config_paths *into = &config->files_follow_into;
+    const struct config_words *into = &config->files_follow_into;
     const struct config_place *place = &draft->set_at[KEY_files_follow_into];
     struct stat status;
 
@@ -273,8 +273,8 @@ static void check_hsts(struct config_report *report, const struct config_place *
 }
 
 static void check_keys(struct config_report *report, const struct config_place *place,
-                       const char *section, const struct config_paths *certificates,
-                       const struct config_paths *keys)
+                       const char *section, const struct config_words *certificates,
+                       const struct config_words *keys)
 {
     if (keys->count > 0 && keys->count != certificates->count)
         config_report_error(report, place, "list one key for each certificate, in the same order",

@@ -27,15 +27,10 @@ struct config_addresses {
     size_t count;
 };
 
-enum { CONFIG_LIST_MAX = 64 }; /* items of ADDRESS, PATHS and NETWORKS */
+enum { CONFIG_LIST_MAX = 64 }; /* items of ADDRESS, PATHS, NETWORKS and NAMES */
 
-struct config_paths {
-    char **item; /* absolute */
-    size_t count;
-};
-
-struct config_names {
-    char **item;
+struct config_words {
+    char **item; /* PATHS are absolute */
     size_t count;
 };
 
@@ -132,8 +127,9 @@ enum config_acme_challenge {
 #define CONFIG_C_NAME     const char *
 #define CONFIG_C_PATH     const char *
 #define CONFIG_C_ADDRESS  struct config_addresses
-#define CONFIG_C_PATHS    struct config_paths
+#define CONFIG_C_PATHS    struct config_words
 #define CONFIG_C_NETWORKS struct config_networks
+#define CONFIG_C_NAMES    struct config_words
 #define CONFIG_C_SWITCH   bool
 #define CONFIG_C_COUNT    uint32_t
 #define CONFIG_C_AUTO     uint32_t
@@ -173,7 +169,7 @@ struct config {
     struct config_host *hosts;
     size_t host_count;
     /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
-    struct config_names acme_names;
+    struct config_words acme_names;
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
     char **origins; /* [KEY_COUNT]: where each value was set; see config_origin() */
 };

@@ -380,12 +380,12 @@ char *config_path_join(const char *directory, const char *path)
     return joined;
 }
 
-static int add_path(struct word word, const char *base, void *items, size_t count,
+static int add_word(struct word word, const char *base, void *items, size_t count,
                     const struct config_faults *faults)
 {
     char **list = items, *path = strndup(word.text.start, word.text.length), *joined;
 
-    if (path != NULL && path[0] != '/') {
+    if (path != NULL && base != NULL && path[0] != '/') {
         joined = config_path_join(base, path);
         free(path);
         path = joined;
@@ -394,11 +394,11 @@ static int add_path(struct word word, const char *base, void *items, size_t coun
     return path != NULL ? 0 : config_fault_memory(faults);
 }
 
-int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
+int config_words_parse(const char *text, const char *base, struct config_words *paths,
                        const struct config_faults *faults)
 {
-    static const struct list_kind kind = {sizeof(char *), "words", add_path};
-    struct config_paths found;
+    static const struct list_kind kind = {sizeof(char *), "words", add_word};
+    struct config_words found;
     void *items;
     int failed = parse_list(&kind, text, base, &items, &found.count, faults);
 
@@ -406,19 +406,19 @@ int config_paths_parse(const char *text, const char *base, struct config_paths *
     if (failed == 0)
         *paths = found;
     else
-        config_paths_free(&found);
+        config_words_free(&found);
     return failed;
 }
 
-void config_paths_free(struct config_paths *paths)
+void config_words_free(struct config_words *paths)
 {
     for (size_t i = 0; i < paths->count; i++)
         free(paths->item[i]);
     free(paths->item);
-    *paths = (struct config_paths){.count = 0};
+    *paths = (struct config_words){.count = 0};
 }
 
-char *config_paths_text(const struct config_paths *paths)
+char *config_words_text(const struct config_words *paths)
 {
     char *text = NULL;
     size_t length;

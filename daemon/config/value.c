@@ -272,7 +272,9 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
     case CONFIG_ADDRESS:
         return config_addresses_parse(text, key->fallback[0] != '\0', field, faults);
     case CONFIG_PATHS:
-        return config_paths_parse(text, base, field, faults);
+        return config_words_parse(text, base, field, faults);
+    case CONFIG_NAMES:
+        return config_words_parse(text, NULL, field, faults);
     case CONFIG_NETWORKS:
         return config_networks_parse(text, field, faults);
     case CONFIG_SWITCH:
@@ -302,8 +304,8 @@ void config_value_free(const struct config_key *key, void *field)
     } else if (key->type == CONFIG_ADDRESS) {
         free(list->item);
         *list = (struct config_addresses){.count = 0};
-    } else if (key->type == CONFIG_PATHS) {
-        config_paths_free(field);
+    } else if (key->type == CONFIG_PATHS || key->type == CONFIG_NAMES) {
+        config_words_free(field);
     } else if (key->type == CONFIG_NETWORKS) {
         config_networks_free(field);
     }
@@ -344,7 +346,8 @@ char *config_value_text(const struct config_key *key, const void *field)
     case CONFIG_ADDRESS:
         return config_addresses_text(field);
     case CONFIG_PATHS:
-        return config_paths_text(field);
+    case CONFIG_NAMES:
+        return config_words_text(field);
     case CONFIG_NETWORKS:
         return config_networks_text(field);
     case CONFIG_SWITCH:

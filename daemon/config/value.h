@@ -65,10 +65,10 @@ uint64_t config_value_max(const struct config_key *key);
 int config_addresses_parse(const char *text, bool required, struct config_addresses *list,
                            const struct config_faults *faults);
 
-/* Relative paths are joined to the directory BASE. */
-int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
+/* Relative paths are joined to the directory BASE; NULL: the words are no paths. */
+int config_words_parse(const char *text, const char *base, struct config_words *paths,
                        const struct config_faults *faults);
-void config_paths_free(struct config_paths *paths);
+void config_words_free(struct config_words *paths);
 
 int config_networks_parse(const char *text, struct config_networks *networks,
                           const struct config_faults *faults);
@@ -79,7 +79,7 @@ void config_networks_free(struct config_networks *networks);
 
 /* The list in the syntax of its parser; the caller frees it. NULL: out of memory. */
 char *config_addresses_text(const struct config_addresses *list);
-char *config_paths_text(const struct config_paths *paths);
+char *config_words_text(const struct config_words *paths);
 char *config_networks_text(const struct config_networks *networks);
 
 /* --- Log targets --- */

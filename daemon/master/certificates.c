@@ -181,7 +181,7 @@ void certificates_committed(struct master *master, bool changed)
 /* The plan for a certificate with NAME; NULL: not of [acme], or not reported yet. */
 static const struct acme_plan *find_plan(const struct master *master, const char *name)
 {
-    const struct config_names *names = &master->config->acme_names;
+    const struct config_words *names = &master->config->acme_names;
     const struct acme_process *process = &master->certificates.process;
 
     for (size_t i = 0; i < names->count && i < process->plan_count; i++)
@@ -366,13 +366,13 @@ struct control_reply command_certificates(const struct call *call)
 
 /* acme renew */
 
-static const struct config_names *names_of(const struct master *master)
+static const struct config_words *names_of(const struct master *master)
 {
     return &master->config->acme_names;
 }
 
 /* Returns the number of NAME in [acme], or -1. */
-static int find_acme_name(const struct config_names *names, const char *name)
+static int find_acme_name(const struct config_words *names, const char *name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (strcasecmp(names->item[i], name) == 0)
@@ -380,7 +380,7 @@ static int find_acme_name(const struct config_names *names, const char *name)
     return -1;
 }
 
-static json_t *no_such_name(const struct config_names *names, const char *name)
+static json_t *no_such_name(const struct config_words *names, const char *name)
 {
     char list[NAMES_SHOWN] = "";
     size_t used = 0;
@@ -427,7 +427,7 @@ static json_t *report_renewal(void *owner, uint64_t token)
 static struct control_reply renew(const struct call *call, const char *name)
 {
     struct master *master = call->master;
-    const struct config_names *names = names_of(master);
+    const struct config_words *names = names_of(master);
     char what[400], why[ACME_ERROR_BYTES + 100];
     uint64_t token;
     int number;

@@ -197,8 +197,8 @@ static int fail_openssl(const char *file, const char *otherwise, char *why, size
  * Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file.
  * GIVEN: they are files of the administrator, whose modes may be wrong.
  */
-static int load_certificate_files(struct tls_context *context, const struct config_paths *files,
-                                  const struct config_paths *keys, bool given, char *why,
+static int load_certificate_files(struct tls_context *context, const struct config_words *files,
+                                  const struct config_words *keys, bool given, char *why,
                                   size_t size)
 {
     for (size_t i = 0; i < files->count; i++) {

@@ -233,7 +233,7 @@ int managed_certificates_find(const struct config *config, struct managed_certif
 
 void managed_certificates_free(struct managed_certificates *managed)
 {
-    struct config_paths *both[] = {&managed->certificate, &managed->key};
+    struct config_words *both[] = {&managed->certificate, &managed->key};
 
     for (size_t i = 0; i < ARRAY_LENGTH(both); i++) {
         for (size_t k = 0; k < both[i]->count; k++)

@@ -14,7 +14,7 @@
 
 /* Paths, as in [tls] certificate and key. */
 struct managed_certificates {
-    struct config_paths certificate, key;
+    struct config_words certificate, key;
 };
 
 /*

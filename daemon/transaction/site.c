@@ -26,7 +26,7 @@ static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
 /* Link roots are real paths, because the kernel reports the real paths of the files below them. */
 static int open_site_link_roots(struct files_root *root, const struct config *config)
 {
-    const struct config_paths *into = &config->files_follow_into;
+    const struct config_words *into = &config->files_follow_into;
     const char **link_root = into->count > 0 ? calloc(into->count, sizeof(*link_root)) : NULL;
 
     root->link_root = link_root;

@@ -434,6 +434,7 @@ static struct wrong wrong_type(const struct config_key *key)
     case CONFIG_TEXT:
     case CONFIG_PATH:
     case CONFIG_PATHS:
+    case CONFIG_NAMES:
         break;
     }
     return (struct wrong){"\"x\"", "values are not quoted\n"};

@@ -153,7 +153,7 @@ static void plan_of_its_only_name_is_shown(void **state)
     struct tls_description one = {.issuer = "", .name = names, .name_count = 1};
 
     (void)state;
-    config.acme_names = (struct config_names){configured, ARRAY_LENGTH(configured)};
+    config.acme_names = (struct config_words){configured, ARRAY_LENGTH(configured)};
     master.certificates.process.plan = plan;
     master.certificates.process.plan_count = ARRAY_LENGTH(plan);
     publish(&one, 1);

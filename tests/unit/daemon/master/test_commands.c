@@ -26,7 +26,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    master.config->acme_names = (struct config_names){0}; /* those of the test */
+    master.config->acme_names = (struct config_words){0}; /* those of the test */
     return scene_end();
 }
 
@@ -616,7 +616,7 @@ static char *names[] = {"first.example", "second.example"};
 static void manage_two_names(void)
 {
     master.config->acme_enabled = true;
-    master.config->acme_names = (struct config_names){names, ARRAY_LENGTH(names)};
+    master.config->acme_names = (struct config_words){names, ARRAY_LENGTH(names)};
 }
 
 static void acme_has_two_forms(void **state)
@@ -641,7 +641,7 @@ static void long_list_of_names_is_cut(void **state)
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
         many[i] = names[0];
-    master.config->acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
+    master.config->acme_names = (struct config_words){many, ARRAY_LENGTH(many)};
     expect_error("acme renew x", "first.example, first.exa...)");
 }
 
@@ -653,7 +653,7 @@ static void list_of_names_is_cut_from_400_bytes_on(void **state)
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many) - 1; i++)
         many[i] = names[0];
-    master.config->acme_names = (struct config_names){many, ARRAY_LENGTH(many)};
+    master.config->acme_names = (struct config_words){many, ARRAY_LENGTH(many)};
     many[ARRAY_LENGTH(many) - 1] = fits;
     expect_error("acme renew x", "first.example, a.example)");
     many[ARRAY_LENGTH(many) - 1] = cut;

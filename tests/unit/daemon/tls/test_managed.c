@@ -50,7 +50,7 @@ static int set_up(void **state)
     events_forget();
     own_directory_make();
     config.acme_state_dir = own_directory;
-    config.acme_names = (struct config_names){names, ARRAY_LENGTH(names)};
+    config.acme_names = (struct config_words){names, ARRAY_LENGTH(names)};
     descriptors_before = open_descriptors();
     return 0;
 }
