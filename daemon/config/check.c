@@ -188,12 +188,31 @@ static void check_socket(struct config_draft *draft)
 }
 
 static void check_index(struct config_report *report, const struct config_place *place,
-                        const char *index)
+                        const struct config_words *index)
 {
-    if (index[0] == '\0' || strchr(index, '/') != NULL || strcmp(index, ".") == 0 ||
-        strcmp(index, "..") == 0)
-        config_report_error(report, place, "write a file name without a path, as in index.html",
-                            "'%s' is not a file name", index);
+    static const char advice[] = "write file names without a path, as in index.html index.htm";
+
+    if (index->count == 0)
+        config_report_error(report, place, advice, "no index file given");
+    for (size_t i = 0; i < index->count; i++) {
+        const char *name = index->item[i];
+
+        if (strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            config_report_error(report, place, advice, "'%s' is not a file name", name);
+    }
+}
+
+static void check_extensions(struct config_report *report, const struct config_place *place,
+                             const struct config_words *extensions)
+{
+    for (size_t i = 0; i < extensions->count; i++) {
+        const char *extension = extensions->item[i];
+
+        if (extension[0] == '.' || strchr(extension, '/') != NULL)
+            config_report_error(report, place,
+                                "write the extension without the dot: html, not .html",
+                                "'%s' is not a file name extension", extension);
+    }
 }
 
 /* Checks for a path below the document root, or an empty value. */
@@ -400,7 +419,9 @@ static void check_site(struct config_draft *draft)
     if (!draft->faulty[KEY_server_root])
         check_root(report, &draft->set_at[KEY_server_root], config->server_root);
     if (!draft->faulty[KEY_server_index])
-        check_index(report, &draft->set_at[KEY_server_index], config->server_index);
+        check_index(report, &draft->set_at[KEY_server_index], &config->server_index);
+    if (!draft->faulty[KEY_files_extensions])
+        check_extensions(report, &draft->set_at[KEY_files_extensions], &config->files_extensions);
     if (!draft->faulty[KEY_files_error_pages])
         check_root_path(report, &draft->set_at[KEY_files_error_pages], config->files_error_pages,
                         error_pages_advice);
@@ -420,7 +441,9 @@ static void check_host(struct config_draft *draft, size_t number)
     if (host->given[HOST_KEY_root])
         check_root(report, &place[HOST_KEY_root], host->root);
     if (host->given[HOST_KEY_index])
-        check_index(report, &place[HOST_KEY_index], host->index);
+        check_index(report, &place[HOST_KEY_index], &host->index);
+    if (host->given[HOST_KEY_extensions])
+        check_extensions(report, &place[HOST_KEY_extensions], &host->extensions);
     if (host->given[HOST_KEY_error_pages])
         check_root_path(report, &place[HOST_KEY_error_pages], host->error_pages,
                         error_pages_advice);

@@ -230,11 +230,15 @@ int files_look(int directory, const char *name, struct file *file)
     return 0;
 }
 
-bool files_has(int directory, const char *name)
+bool files_has_any(int directory, const struct config_words *names)
 {
-    struct stat status;
+    for (size_t i = 0; i < names->count; i++) {
+        struct stat status;
 
-    return fstatat(directory, name, &status, 0) == 0 && S_ISREG(status.st_mode);
+        if (fstatat(directory, names->item[i], &status, 0) == 0 && S_ISREG(status.st_mode))
+            return true;
+    }
+    return false;
 }
 
 bool files_is_hidden(const char *path)

@@ -10,6 +10,7 @@
 #define DAEMON_FILES_H
 
 #include "common/span.h"
+#include "daemon/config/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,10 +70,10 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
 int files_look(int directory, const char *name, struct file *file);
 
 /*
- * True if NAME in the open DIRECTORY is a regular file, or a link to one anywhere. Does not check
- * whether the link is followed. May block.
+ * True if one of NAMES in the open DIRECTORY is a regular file, or a link to one anywhere. Does not
+ * check whether the link is followed. May block.
  */
-bool files_has(int directory, const char *name);
+bool files_has_any(int directory, const struct config_words *names);
 
 /* True if a component of PATH begins with a dot, except /.well-known (RFC 8615). */
 bool files_is_hidden(const char *path);

@@ -195,8 +195,8 @@ static int compare(const void *a, const void *b, void *argument)
     return order->descending ? -difference : difference;
 }
 
-int listing_read(const struct files_root *root, const char *path, const char *index, bool hidden,
-                 const struct listing_order *order, struct listing *listing)
+int listing_read(const struct files_root *root, const char *path, const struct config_words *index,
+                 bool hidden, const struct listing_order *order, struct listing *listing)
 {
     struct reading reading = {.root = root, .path = path, .hidden = hidden, .listing = listing};
     struct file file;
@@ -205,7 +205,7 @@ int listing_read(const struct files_root *root, const char *path, const char *in
     *listing = (struct listing){.count = 0};
     if (failed != 0)
         return failed;
-    if (!file.directory || files_has(file.fd, index)) {
+    if (!file.directory || files_has_any(file.fd, index)) {
         close(file.fd);
         return file.directory ? EEXIST : ENOTDIR;
     }

@@ -42,11 +42,11 @@ struct listing_order listing_order_read(struct span query);
 
 /*
  * Reads the directory PATH (canonical). HIDDEN includes names that begin with a dot. Returns 0 with
- * *LISTING filled and sorted, then call listing_free(); or an errno: EEXIST if the directory has a
- * file INDEX, which would be served instead.
+ * *LISTING filled and sorted, then call listing_free(); or an errno: EEXIST if the directory has
+ * one of the files INDEX, which would be served instead.
  */
-int listing_read(const struct files_root *root, const char *path, const char *index, bool hidden,
-                 const struct listing_order *order, struct listing *listing);
+int listing_read(const struct files_root *root, const char *path, const struct config_words *index,
+                 bool hidden, const struct listing_order *order, struct listing *listing);
 void listing_free(struct listing *listing);
 
 void listing_write_html(const struct listing *listing, const struct listing_order *order,

@@ -15,11 +15,14 @@ enum {
 };
 
 struct item {
-    coding_preference accepts;
+    uint64_t until_ns;
     uint32_t site;
-    size_t length;
+    uint16_t length;
+    uint16_t accepts;
     char target[];
 };
+
+static_assert(4 * CODING_COUNT <= 16, "a preference fits in an item");
 
 /*
  * Two cache lines. A set has pointers to both item and entry: they are far apart and rarely in the
@@ -214,7 +217,7 @@ struct cache_entry *thread_cache_find(struct thread_cache *cache, uint32_t site,
     for (size_t way = 0; way < WAYS; way++) {
         if (set->hash[way] != hash || !item_matches(set->item[way], site, target, accepts))
             continue;
-        if (UNLIKELY(is_stale(set->entry[way]))) {
+        if (UNLIKELY(is_stale(set->entry[way]) || now_ns >= set->item[way]->until_ns)) {
             drop_item(cache, set, way);
             return NULL;
         }
@@ -250,7 +253,7 @@ static bool is_worth_storing(struct set *set, struct span target, uint64_t hash)
 
 void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span target,
                         coding_preference accepts, struct cache_entry *entry, bool hit,
-                        uint64_t now_ns)
+                        uint64_t now_ns, uint64_t until_ns)
 {
     uint64_t hash = target_hash(cache, site, target), bytes = item_bytes(target.length);
     struct set *set = set_of(cache, hash);
@@ -267,9 +270,10 @@ void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span t
     item = malloc(sizeof(*item) + target.length);
     if (item == NULL)
         return; /* it is still in the shared cache */
-    item->accepts = accepts;
+    item->until_ns = until_ns;
     item->site = site;
-    item->length = target.length;
+    item->length = (uint16_t)target.length;
+    item->accepts = (uint16_t)accepts;
     memcpy(item->target, target.start, target.length);
     cache_acquire(entry);
     way = free_way(cache, set);
@@ -323,14 +327,16 @@ static uint64_t absent_path_hash(const struct negative_cache *cache, uint32_t si
     return hash_bytes(path.start, path.length, hash_of_site(cache->seed, site));
 }
 
-bool negative_cache_has(const struct negative_cache *cache, uint32_t site, struct span path,
-                        uint64_t now_ns)
+uint64_t negative_cache_until(const struct negative_cache *cache, uint32_t site, struct span path,
+                              uint64_t now_ns)
 {
     uint64_t hash = absent_path_hash(cache, site, path);
     const struct place *place = &cache->places[hash % PLACES];
 
     return place->hash == hash && place->site == site && now_ns < place->until_ns &&
-           span_is(path, (struct span){place->path, place->length});
+                   span_is(path, (struct span){place->path, place->length})
+               ? place->until_ns
+               : 0;
 }
 
 void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span path,
@@ -350,7 +356,7 @@ void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span
 
 void negative_cache_remove(struct negative_cache *cache, uint32_t site, struct span path)
 {
-    if (negative_cache_has(cache, site, path, 0))
+    if (negative_cache_until(cache, site, path, 0) != 0)
         cache->places[absent_path_hash(cache, site, path) % PLACES].until_ns = 0;
 }
 

@@ -41,14 +41,15 @@ void thread_cache_expect(struct thread_cache *cache, uint32_t site, struct span 
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. HIT: ENTRY
+ * Adds ENTRY, which is in the shared cache, for TARGET of SITE, with its own reference. It is found
+ * until UNTIL_NS, unless the cache drops it before. HIT: ENTRY
  * was found there, so count a hit. A newly inserted entry has no hit yet, so that the policy can
  * distinguish single requests from repeated ones. Long targets are not stored, and targets with a
  * query only when they are repeated.
  */
 void thread_cache_store(struct thread_cache *cache, uint32_t site, struct span target,
                         coding_preference accepts, struct cache_entry *entry, bool hit,
-                        uint64_t now_ns);
+                        uint64_t now_ns, uint64_t until_ns);
 
 /* Drops all stale entries. */
 void thread_cache_sweep(struct thread_cache *cache);
@@ -63,9 +64,9 @@ struct negative_cache;
 struct negative_cache *negative_cache_new(uint64_t max_age_ns);
 void negative_cache_free(struct negative_cache *cache);
 
-/* True if PATH of SITE is cached as missing. */
-bool negative_cache_has(const struct negative_cache *cache, uint32_t site, struct span path,
-                        uint64_t now_ns);
+/* The time until which PATH of SITE is cached as missing; 0: it is not. */
+uint64_t negative_cache_until(const struct negative_cache *cache, uint32_t site, struct span path,
+                              uint64_t now_ns);
 
 /* Adds PATH of SITE, unless it is too long; may replace another path. */
 void negative_cache_add(struct negative_cache *cache, uint32_t site, struct span path,

@@ -101,17 +101,17 @@ static enum transaction_result respond_redirect(struct transaction *transaction,
     return reply_error(transaction, lookup_status(failed));
 }
 
-/* From "/directory" to "/directory/". */
-static enum transaction_result redirect_directory(struct transaction *transaction,
-                                                  const struct target *target)
+/* To the path of TARGET and MORE, with its query. */
+static enum transaction_result redirect_path(struct transaction *transaction,
+                                             const struct target *target, const char *more)
 {
     struct location location UNINITIALIZED;
 
     location.length = 0;
     append_path(&location, target->path);
-    append_span(&location, SPAN("/"));
+    append_span(&location, (struct span){more, strlen(more)});
     append_query(&location, target);
-    return respond_redirect(transaction, target, 301, "The directory", &location);
+    return respond_redirect(transaction, target, 301, "The new URL", &location);
 }
 
 enum transaction_result handler_redirect(struct transaction *transaction,
@@ -179,21 +179,46 @@ enum { LISTING_FIELDS_MAX = 128, RETRIES_MAX = 20 };
 /* Files and directories */
 
 /*
- * Writes the path of the file: the target's path, or for a directory that of its index file.
- * Returns false if it is too long.
+ * The files that a request is for, the first that exists: one at its path, or at its path with one
+ * of [files] extensions; for a directory, an index file.
  */
-static bool file_path(const struct site *site, const struct target *target, char *path,
-                      size_t *length)
+static size_t candidate_count(const struct site *site, const struct target *target)
 {
-    const char *index = target->directory ? site->index : "";
-    size_t index_length = strlen(index);
+    return target->directory ? site->index.count : 1 + site->extensions.count;
+}
 
-    *length = target->length + index_length;
-    if (*length >= TARGET_PATH_MAX)
-        return false;
+/* Writes the path of candidate NUMBER and returns its length; 0: it is too long. */
+static size_t write_candidate(const struct site *site, const struct target *target, size_t number,
+                              char *path)
+{
+    const char *dot = target->directory || number == 0 ? "" : ".";
+    const char *name = target->directory ? site->index.item[number]
+                       : number == 0     ? ""
+                                         : site->extensions.item[number - 1];
+
+    if (target->length + strlen(dot) + strlen(name) >= TARGET_PATH_MAX)
+        return 0;
     memcpy(path, target->path, target->length);
-    memcpy(path + target->length, index, index_length + 1);
-    return true;
+    return (size_t)(stpcpy(stpcpy(path + target->length, dot), name) - path);
+}
+
+/* As lookup_path(), for the first candidate that exists. If there is none: the first one's error. */
+static int lookup_candidates(struct transaction *transaction, const struct target *target,
+                             struct resource **found)
+{
+    char path[TARGET_PATH_MAX] UNINITIALIZED;
+    int first = ENOENT;
+
+    for (size_t i = 0; i < candidate_count(transaction->site, target); i++) {
+        size_t length = write_candidate(transaction->site, target, i, path);
+        int failed = length > 0 ? lookup_path(transaction, path, length, found) : ENOENT;
+
+        if (failed != ENOENT && failed != EISDIR)
+            return failed;
+        if (i == 0)
+            first = failed;
+    }
+    return first;
 }
 
 /*
@@ -204,12 +229,11 @@ static enum transaction_result respond_again(struct transaction *transaction,
                                              const struct target *target)
 {
     char path[TARGET_PATH_MAX] UNINITIALIZED;
-    size_t length;
 
     if (transaction->state->retries++ == RETRIES_MAX)
         return reply_error(transaction, 503);
-    file_path(transaction->site, target, path, &length);
-    lookup_forget(transaction, path, length);
+    for (size_t i = 0; i < candidate_count(transaction->site, target); i++)
+        lookup_forget(transaction, path, write_candidate(transaction->site, target, i, path));
     return handler_files(transaction, target);
 }
 
@@ -241,7 +265,7 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     int failed;
 
     snprintf(directory, sizeof(directory), "%.*s", (int)path.length, path.start);
-    failed = listing_read(&site->root, directory, site->index, hidden, &spec->listing, &listing);
+    failed = listing_read(&site->root, directory, &site->index, hidden, &spec->listing, &listing);
     if (failed != 0)
         return failed;
     failed = write_listing(&listing, spec, directory, &text, &length);
@@ -293,15 +317,15 @@ static enum transaction_result respond_listing(struct transaction *transaction,
 /* Missing files */
 
 /*
- * The fallback is not stored in the thread cache under this target, because a file may appear
- * there.
+ * Without a fallback the response is an error with STATUS. The fallback is not stored in the thread
+ * cache under this target, because clients can invent targets without end.
  */
 static enum transaction_result respond_missing(struct transaction *transaction,
-                                               const struct target *target)
+                                               const struct target *target, int status)
 {
     const struct config_redirect *rule = transaction->rule;
     const char *fallback = rule != NULL ? rule->target : transaction->site->fallback;
-    int missing = rule != NULL ? rule->status : 404, failed;
+    int missing = rule != NULL ? rule->status : status, failed;
     struct resource *resource;
 
     /* Single-page applications route paths without an extension themselves; files have one. */
@@ -320,11 +344,11 @@ static enum transaction_result respond_missing(struct transaction *transaction,
 }
 
 /*
- * Listings are off. Looks once more for the index file, which does not wait long: the names were
+ * Listings are off. Looks once more for the index files, which does not wait long: the names were
  * just looked up.
  */
-static enum transaction_result respond_forbidden(struct transaction *transaction,
-                                                 const struct target *target)
+static enum transaction_result respond_unlisted(struct transaction *transaction,
+                                                const struct target *target)
 {
     const struct site *site = transaction->site;
     struct file directory;
@@ -333,12 +357,13 @@ static enum transaction_result respond_forbidden(struct transaction *transaction
 
     if (failed != 0)
         return respond_failed(transaction, failed);
-    has_index = files_has(directory.fd, site->index);
+    has_index = files_has_any(directory.fd, &site->index);
     close(directory.fd);
-    return has_index ? respond_again(transaction, target) : reply_error(transaction, 403);
+    return has_index ? respond_again(transaction, target)
+                     : respond_missing(transaction, target, 403);
 }
 
-/* Called if the index file is missing: lists the directory, if it exists and listings are on. */
+/* Called if no index file exists: lists the directory, if it exists and listings are on. */
 static enum transaction_result respond_without_index(struct transaction *transaction,
                                                      const struct target *target)
 {
@@ -350,9 +375,9 @@ static enum transaction_result respond_without_index(struct transaction *transac
     if (failed == 0)
         resource_release(transaction->context->worker->cache, unused);
     if (failed != EISDIR || transaction->rule != NULL)
-        return respond_missing(transaction, target);
+        return respond_missing(transaction, target, 404);
     return transaction->site->autoindex ? respond_listing(transaction, target)
-                                        : respond_forbidden(transaction, target);
+                                        : respond_unlisted(transaction, target);
 }
 
 /* True if RULE looks for a file, or a DIRECTORY, at the path of the request. */
@@ -362,36 +387,98 @@ static bool tries(const struct config_redirect *rule, bool directory)
            (directory ? rule->try_directory : rule->try_file || rule->try_directory);
 }
 
+/* Paths without an extension or index file */
+
+/* The length of the path without one of [files] extensions, or without an index file; 0: neither. */
+static size_t shorter_length(const struct site *site, const struct target *target)
+{
+    const char *name = strrchr(target->path, '/') + 1;
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; i < site->index.count; i++)
+        if (strcmp(name, site->index.item[i]) == 0)
+            return (size_t)(name - target->path);
+    for (size_t i = 0; dot != NULL && dot > name && i < site->extensions.count; i++)
+        if (strcmp(dot + 1, site->extensions.item[i]) == 0)
+            return (size_t)(dot - target->path);
+    return 0;
+}
+
+/*
+ * True if FILE, which was found at the path of TARGET, is the answer to a shorter path, which is
+ * then in *SHORTER; LOOKUP_MUST_WAIT if an offload thread looks.
+ */
+static int find_shorter(struct transaction *transaction, const struct target *target,
+                        const struct resource *file, struct target *shorter)
+{
+    const struct site *site = transaction->site;
+    const struct config_redirect *rule;
+    struct resource *found;
+    int failed, is_same;
+
+    shorter->length = shorter_length(site, target);
+    if (shorter->length == 0)
+        return false;
+    shorter->query = target->query;
+    memcpy(shorter->path, target->path, shorter->length);
+    shorter->path[shorter->length] = '\0';
+    shorter->directory = shorter->path[shorter->length - 1] == '/';
+    rule = redirect_find(site->config, site->number, shorter->path, transaction->client->secure);
+    if (rule != NULL && rule->action <= REDIRECT_STATUS)
+        return false;
+    failed = lookup_candidates(transaction, shorter, &found);
+    if (failed != 0)
+        return failed == LOOKUP_MUST_WAIT ? LOOKUP_MUST_WAIT : false;
+    is_same = span_is(found->file_path, file->file_path);
+    resource_release(transaction->context->worker->cache, found);
+    return is_same;
+}
+
+/* Responds with FILE, of which it owns the reference. */
+static enum transaction_result respond_with_file(struct transaction *transaction,
+                                                 const struct target *target, struct resource *file)
+{
+    struct target shorter UNINITIALIZED;
+    int failed, redirects = false;
+
+    if (transaction->site->config->files_redirect_extensions)
+        redirects = find_shorter(transaction, target, file, &shorter);
+    if (redirects != false) {
+        resource_release(transaction->context->worker->cache, file);
+        return redirects == LOOKUP_MUST_WAIT ? TRANSACTION_WAITING
+                                             : redirect_path(transaction, &shorter, "");
+    }
+    failed = lookup_variant(transaction, &file);
+    if (failed == LOOKUP_MUST_WAIT)
+        return TRANSACTION_WAITING;
+    if (failed != 0)
+        return respond_failed(transaction, failed);
+    lookup_store_in_thread_cache(transaction, file);
+    return reply_resource(transaction, file, true);
+}
+
 enum transaction_result handler_files(struct transaction *transaction, const struct target *target)
 {
-    char path[TARGET_PATH_MAX] UNINITIALIZED;
     struct resource *resource;
-    size_t length;
     int failed;
 
     if (transaction->rule != NULL && transaction->rule->action == REDIRECT_PASS)
         transaction->rule = NULL;
     if (!tries(transaction->rule, target->directory))
-        return respond_missing(transaction, target);
-    if (!file_path(transaction->site, target, path, &length))
+        return respond_missing(transaction, target, 404);
+    if (files_is_hidden(target->path) && transaction->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(transaction, 404);
-    if (files_is_hidden(path) && transaction->site->config->files_dotfiles == DOTFILES_DENY)
-        return reply_error(transaction, 404);
-    failed = lookup_path(transaction, path, length, &resource);
+    failed = lookup_candidates(transaction, target, &resource);
     if (failed == EISDIR && !tries(transaction->rule, true))
-        return respond_missing(transaction, target);
+        return respond_missing(transaction, target, 404);
     if (failed == EISDIR && !target->directory)
-        return redirect_directory(transaction, target);
+        return redirect_path(transaction, target, "/");
     if (failed == EISDIR || (failed == ENOENT && target->directory))
         return respond_without_index(transaction, target);
     if (failed == ENOENT || failed == ENOTDIR)
-        return respond_missing(transaction, target);
-    if (failed == 0)
-        failed = lookup_variant(transaction, &resource);
+        return respond_missing(transaction, target, 404);
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
-    if (failed != 0)
-        return respond_failed(transaction, failed);
-    lookup_store_in_thread_cache(transaction, resource);
-    return reply_resource(transaction, resource, true);
+    return failed == 0 ? respond_with_file(transaction, target, resource)
+                       : respond_failed(transaction, failed);
 }

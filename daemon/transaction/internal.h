@@ -81,7 +81,8 @@ enum {
 struct resource *lookup_in_thread_cache(struct transaction *transaction);
 
 /*
- * Puts RESOURCE into the thread cache for the request's target and accepted codings, if possible.
+ * Puts RESOURCE into the thread cache for the request's target and accepted codings, if possible;
+ * until a file may have appeared that the lookups of the request did not find.
  */
 void lookup_store_in_thread_cache(const struct transaction *transaction, struct resource *resource);
 

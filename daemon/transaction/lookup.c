@@ -364,14 +364,12 @@ static int check_now(struct transaction *transaction, struct resource *resource,
 
 /*
  * Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. The
- * lateness of the clock is within the margin of a check that is due.
+ * lateness of the clock that NOW_NS is from is within the margin of a check that is due.
  */
-static int revalidate(struct transaction *transaction, struct resource *resource)
+static int revalidate(struct transaction *transaction, struct resource *resource, uint64_t now_ns)
 {
-    struct transaction_context *context = transaction->context;
-    const struct worker_context *worker = context->worker;
+    const struct worker_context *worker = transaction->context->worker;
     uint64_t max_age_ns = worker->config->cache_revalidate * NS_PER_MS;
-    uint64_t now_ns = recent_ns(context);
     int result;
 
     if (LIKELY(!cache_check_is_due(&resource->entry, now_ns, max_age_ns)) ||
@@ -391,29 +389,45 @@ static struct cache_entry *find_in_cache(const struct transaction *transaction, 
                          : NULL;
 }
 
-int lookup_path(struct transaction *transaction, const char *path, size_t length,
-                struct resource **found)
+/* Another path is served instead of one that has no file, until this may have changed. */
+static void note_absence(struct transaction *transaction, uint64_t until_ns)
+{
+    if (until_ns < transaction->until_ns)
+        transaction->until_ns = until_ns;
+}
+
+/* True if PATH is cached as missing. */
+static bool is_known_absent(struct transaction *transaction, struct span path)
+{
+    const struct negative_cache *cache = transaction->context->negative_cache;
+    uint64_t until_ns = cache != NULL ? negative_cache_until(cache, transaction->site->number, path,
+                                                             clock_monotonic_ns())
+                                      : 0;
+
+    if (until_ns == 0)
+        return false;
+    PROBE_CACHE_MISS(path, 1);
+    transaction->outcome = OUTCOME_MISS;
+    note_absence(transaction, until_ns);
+    return true;
+}
+
+static int find_path(struct transaction *transaction, struct span name, struct resource **found)
 {
     struct transaction_context *context = transaction->context;
-    struct span name = {path, length};
     struct cache_entry *entry;
     int failed, fresh;
 
     if (take_loaded(transaction, name, found, &failed))
         return failed;
-    if (context->negative_cache != NULL &&
-        negative_cache_has(context->negative_cache, transaction->site->number, name,
-                           clock_monotonic_ns())) {
-        PROBE_CACHE_MISS(name, 1);
-        transaction->outcome = OUTCOME_MISS;
+    if (is_known_absent(transaction, name))
         return ENOENT;
-    }
     transaction->outcome = OUTCOME_HIT;
     segment_activity_state(context->activity, THREAD_STATE_LOCK, context->loop_now_ns);
     entry = find_in_cache(transaction, name);
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);
-        fresh = revalidate(transaction, *found);
+        fresh = revalidate(transaction, *found, recent_ns(context));
         if (fresh == true) {
             PROBE_CACHE_HIT(2, name);
             return 0;
@@ -425,6 +439,18 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
     PROBE_CACHE_MISS(name, 0);
     transaction->outcome = OUTCOME_MISS;
     return load_now(transaction, name, found);
+}
+
+int lookup_path(struct transaction *transaction, const char *path, size_t length,
+                struct resource **found)
+{
+    const struct transaction_context *context = transaction->context;
+    int failed = find_path(transaction, (struct span){path, length}, found);
+
+    if (failed == ENOENT || failed == EISDIR)
+        note_absence(transaction,
+                     context->loop_now_ns + context->worker->config->cache_revalidate * NS_PER_MS);
+    return failed;
 }
 
 void lookup_forget(const struct transaction *transaction, const char *path, size_t length)
@@ -609,25 +635,28 @@ struct resource *lookup_in_thread_cache(struct transaction *transaction)
     struct transaction_context *context = transaction->context;
     struct cache_entry *entry;
     struct resource *resource;
+    uint64_t now_ns;
 
     if (context->thread_cache == NULL || transaction->state->loaded != NULL)
         return NULL;
-    entry = thread_cache_find(
-        context->thread_cache, site_cache_key(transaction->site, transaction->client->secure),
-        transaction->request->target, transaction->accepts, context->loop_now_ns);
+    now_ns = recent_ns(context);
+    entry = thread_cache_find(context->thread_cache,
+                              site_cache_key(transaction->site, transaction->client->secure),
+                              transaction->request->target, transaction->accepts, now_ns);
     if (entry == NULL)
         return NULL;
     resource = CONTAINER_OF(entry, struct resource, entry);
-    return revalidate(transaction, resource) == true ? resource : NULL;
+    return revalidate(transaction, resource, now_ns) == true ? resource : NULL;
 }
 
 void lookup_store_in_thread_cache(const struct transaction *transaction, struct resource *resource)
 {
     struct transaction_context *context = transaction->context;
 
-    if (context->thread_cache != NULL && resource->entry.stored && !transaction->personal)
-        thread_cache_store(context->thread_cache,
-                           site_cache_key(transaction->site, transaction->client->secure),
-                           transaction->request->target, transaction->accepts, &resource->entry,
-                           transaction->outcome == OUTCOME_HIT, context->loop_now_ns);
+    if (context->thread_cache != NULL && resource->entry.stored && !transaction->personal &&
+        transaction->until_ns > context->loop_now_ns)
+        thread_cache_store(
+            context->thread_cache, site_cache_key(transaction->site, transaction->client->secure),
+            transaction->request->target, transaction->accepts, &resource->entry,
+            transaction->outcome == OUTCOME_HIT, context->loop_now_ns, transaction->until_ns);
 }

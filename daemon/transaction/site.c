@@ -214,6 +214,7 @@ static int fill_site(struct site *site, const struct mime_table *mime)
     const struct config_host *own = site->own;
 
     site->index = own != NULL ? own->index : config->server_index;
+    site->extensions = own != NULL ? own->extensions : config->files_extensions;
     site->fallback = own != NULL ? own->fallback : config->files_fallback;
     site->error_pages = own != NULL ? own->error_pages : config->files_error_pages;
     site->autoindex = own != NULL ? own->autoindex : config->files_autoindex;

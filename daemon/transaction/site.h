@@ -16,7 +16,7 @@ struct site {
     uint16_t host;                 /* its entry in section HOSTS of the segment, or 0 */
     const struct config *config;   /* the server's */
     const struct config_host *own; /* NULL: site 0 */
-    const char *index;
+    struct config_words index, extensions;
     const char *fallback;
     const char *error_pages;
     bool autoindex;

@@ -203,6 +203,7 @@ static struct transaction begin_transaction(struct transaction_context *context,
         .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,
         .accepts = lookup_accepted_codings(context, request),
+        .until_ns = UINT64_MAX,
         .may_wait = true,
     };
 }

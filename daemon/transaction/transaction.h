@@ -67,6 +67,7 @@ struct transaction {
     coding_preference accepts;          /* content codings for the response, best first */
     bool uncoded;                       /* identity is not the client's first choice: a range */
     bool personal;                      /* not every client gets this response: do not share it */
+    uint64_t until_ns;                  /* monotonic: so long nothing better than what is found */
     bool may_wait;                      /* false: the request must not be processed again */
     bool waiting;                       /* an offload job loads its file or page */
 };

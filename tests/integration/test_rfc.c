@@ -67,6 +67,10 @@ static const struct rfc_case fallback_cases[] = {
 #include "rfc/fallback.def"
 };
 
+static const struct rfc_case extensions_cases[] = {
+#include "rfc/extensions.def"
+};
+
 static const struct rfc_case listing_cases[] = {
 #include "rfc/listing.def"
 };

@@ -66,7 +66,7 @@ static void values_of_every_type_are_loaded(void **state)
          "[files]\n"
          "error_pages =\n"
          "[server]\n"
-         "index = a b.html\n"
+         "index = a, b.html\n"
          "[log]\n"
          "access = off\n"
          "error = errors.log\n"
@@ -83,7 +83,9 @@ static void values_of_every_type_are_loaded(void **state)
     assert_string_equal(config->server_listen.item[1].text, "[::1]:8081");
     assert_string_equal(config->server_listen.item[2].text, "*:82");
     assert_string_equal(config->server_root, "/");
-    assert_string_equal(config->server_index, "a b.html");
+    assert_int_equal(config->server_index.count, 2);
+    assert_string_equal(config->server_index.item[0], "a");
+    assert_string_equal(config->server_index.item[1], "b.html");
     assert_string_equal(config->server_run_dir, "/etc/run");
     assert_int_equal(config->workers_threads, 3);
     assert_int_equal(config->workers_offload_threads.min, 5);

@@ -181,7 +181,15 @@ static const struct word_error file_errors[] = {
     {"[cache]\nsize = 512K\n", 2, 8, "512K", "[cache] max_object = 1M is more than size = 512K",
      "lower max_object or raise size"},
     {"[server]\nindex = a/b\n", 2, 9, "a/b", "'a/b' is not a file name",
-     "write a file name without a path, as in index.html"},
+     "write file names without a path, as in index.html index.htm"},
+    {"[server]\nindex = a ..\n", 2, 9, "a ..", "'..' is not a file name",
+     "write file names without a path, as in index.html index.htm"},
+    {"[server]\nindex =\n", 2, 8, "", "no index file given",
+     "write file names without a path, as in index.html index.htm"},
+    {"[files]\nextensions = html .htm\n", 2, 14, "html .htm", "'.htm' is not a file name extension",
+     "write the extension without the dot: html, not .html"},
+    {"[host a.test]\nextensions = a/b\n", 2, 14, "a/b", "'a/b' is not a file name extension",
+     "write the extension without the dot: html, not .html"},
     {"[files]\nerror_pages = errors\n", 2, 15, "errors", "'errors' does not begin with '/'",
      "write it from the document root, as in /errors"},
 };
@@ -509,7 +517,7 @@ static void line_above_16_kib_is_an_error(void **state)
              CONFIG_LINE_MAX / 8, 0, 200, 0);
     load(&loaded, text, NULL);
     assert_string_equal(loaded.messages, "");
-    assert_int_equal(strlen(loaded.config.server_index), 200);
+    assert_int_equal(strlen(loaded.config.server_index.item[0]), 200);
     release(&loaded);
     snprintf(text, sizeof(text), "[server]\nroot = %0*d\n", CONFIG_LINE_MAX - 6, 0);
     memset(carets, ' ', 100);

@@ -137,7 +137,7 @@ static inline void ask(const struct fixture *fixture, struct thread_cache *cache
         entry = cache_find(fixture->cache, 0, path, strlen(path));
         assert_non_null(entry);
     }
-    thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, hit, 1);
+    thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, hit, 1, UINT64_MAX);
     cache_release(fixture->cache, entry);
 }
 

@@ -178,7 +178,7 @@ static void unused_descriptors_are_closed(void **state)
     put_open(fixture.cache, "/unused");
     put_open(fixture.cache, "/used");
     used = cache_find(fixture.cache, 0, "/used", 5);
-    thread_cache_store(cache, 0, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
+    thread_cache_store(cache, 0, SPAN("/used"), PREFER_IDENTITY, used, true, 1, UINT64_MAX);
     cache_release(fixture.cache, used);
     cache_close_unused(fixture.cache);
     assert_true(has(fixture.cache, "/memory"));
@@ -315,7 +315,7 @@ static void race_once(struct racer *racer, struct thread_cache *own, unsigned *r
         cache_invalidate(cache, entry);
     }
     if (entry->stored)
-        thread_cache_store(own, 0, span_of(path), PREFER_IDENTITY, entry, true, 5);
+        thread_cache_store(own, 0, span_of(path), PREFER_IDENTITY, entry, true, 5, UINT64_MAX);
     cache_release(cache, entry);
     if (cache_wants_sweep(cache, swept))
         thread_cache_sweep(own);

@@ -17,6 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static char *index_names[] = {(char[]){"index.html"}};
+static const struct config_words index_html = {index_names, 1};
+
 static char base[] = "/tmp/test-listing-XXXXXX";
 static struct files_root root;
 
@@ -112,7 +115,7 @@ static void entries_are_in_requested_order(void **state)
         struct listing_order order = order_of(cases[i].query);
         struct listing listing;
 
-        assert_int_equal(listing_read(&root, "/site/", "index.html", false, &order, &listing), 0);
+        assert_int_equal(listing_read(&root, "/site/", &index_html, false, &order, &listing), 0);
         names_of(&listing, names, sizeof(names));
         assert_string_equal(names, cases[i].names);
         assert_int_equal(listing.total, listing.count);
@@ -132,9 +135,11 @@ static void directory_with_index_is_not_listed(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *names[] = {(char[]){"none"}, (char *)(uintptr_t)cases[i].index};
+        const struct config_words index = {names, ARRAY_LENGTH(names)};
         struct listing listing;
 
-        assert_int_equal(listing_read(&root, "/indexed/", cases[i].index, false, &order, &listing),
+        assert_int_equal(listing_read(&root, "/indexed/", &index, false, &order, &listing),
                          cases[i].result);
         listing_free(&listing);
     }
@@ -147,12 +152,12 @@ static void only_served_entries_are_listed(void **state)
     char names[256];
 
     (void)state;
-    assert_int_equal(listing_read(&root, "/site/", "index.html", true, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/site/", &index_html, true, &order, &listing), 0);
     names_of(&listing, names, sizeof(names));
     assert_string_equal(names, ".git/,Beta/,.hidden,alpha,delta <1>,Gamma,");
     listing_free(&listing);
     root.links = FILES_LINKS_INSIDE;
-    assert_int_equal(listing_read(&root, "/site/", "index.html", false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/site/", &index_html, false, &order, &listing), 0);
     names_of(&listing, names, sizeof(names));
     assert_string_equal(names, "Beta/,way/,alpha,delta <1>,Gamma,link,");
     assert_int_equal(listing.entry[5].size, 300);
@@ -166,10 +171,10 @@ static void file_is_enotdir(void **state)
     struct listing listing;
 
     (void)state;
-    assert_int_equal(listing_read(&root, "/none/", "index.html", false, &order, &listing), ENOENT);
-    assert_int_equal(listing_read(&root, "/outside", "index.html", false, &order, &listing),
+    assert_int_equal(listing_read(&root, "/none/", &index_html, false, &order, &listing), ENOENT);
+    assert_int_equal(listing_read(&root, "/outside", &index_html, false, &order, &listing),
                      ENOTDIR);
-    assert_int_equal(listing_read(&root, "/site/way/", "index.html", false, &order, &listing),
+    assert_int_equal(listing_read(&root, "/site/way/", &index_html, false, &order, &listing),
                      ELOOP);
 }
 
@@ -182,7 +187,7 @@ static char *text_of(const char *path, const char *query, bool json)
     FILE *out = open_memstream(&text, &length);
 
     assert_non_null(out);
-    assert_int_equal(listing_read(&root, path, "index.html", false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, path, &index_html, false, &order, &listing), 0);
     if (json)
         listing_write_json(&listing, out);
     else
@@ -292,7 +297,7 @@ static void entries_over_maximum_are_counted(void **state)
         snprintf(name, sizeof(name), "large/%d", i);
         assert_int_equal(linkat(root.fd, "large/one", root.fd, name, 0), 0);
     }
-    assert_int_equal(listing_read(&root, "/large/", "index.html", false, &order, &listing), 0);
+    assert_int_equal(listing_read(&root, "/large/", &index_html, false, &order, &listing), 0);
     assert_int_equal(listing.count, LISTING_MAX);
     assert_int_equal(listing.total, LISTING_MAX + 5);
     listing_free(&listing);

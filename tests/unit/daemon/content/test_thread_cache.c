@@ -18,7 +18,7 @@ static void hits_in_thread_cache_prevent_eviction(void **state)
         cache = new_thread_cache(&fixture, 1);
         put(fixture.cache, "/hot", KIB);
         hot = cache_find(fixture.cache, 0, "/hot", 4);
-        thread_cache_store(cache, 0, SPAN("//hot"), PREFER_IDENTITY, hot, true, 1);
+        thread_cache_store(cache, 0, SPAN("//hot"), PREFER_IDENTITY, hot, true, 1, UINT64_MAX);
         cache_release(fixture.cache, hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
@@ -75,9 +75,9 @@ static void thread_cache_distinguishes_codings(void **state)
     put(fixture.cache, "/a//gzip", KIB);
     plain = cache_find(fixture.cache, 0, "/a", 2);
     packed = cache_find(fixture.cache, 0, "/a//gzip", 8);
-    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
+    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, plain, true, 1, UINT64_MAX);
     assert_null(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2));
-    thread_cache_store(cache, 0, SPAN("/a"), gzip, packed, true, 1);
+    thread_cache_store(cache, 0, SPAN("/a"), gzip, packed, true, 1, UINT64_MAX);
     assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2), packed);
     assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2), plain);
     cache_release(fixture.cache, plain);
@@ -100,7 +100,7 @@ static void thread_cache_drops_stale_entries(void **state)
     put(fixture.cache, "/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
         entry = cache_find(fixture.cache, 0, path, 2);
-        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
         cache_invalidate(fixture.cache, entry);
         cache_release(fixture.cache, entry);
     }
@@ -130,7 +130,7 @@ static void thread_cache_distinguishes_targets(void **state)
         snprintf(path, sizeof(path), "/%d", i);
         put(fixture.cache, path, 100);
         entry = cache_find(fixture.cache, 0, path, strlen(path));
-        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
         cache_release(fixture.cache, entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
@@ -159,7 +159,7 @@ static bool stores(const struct fixture *fixture, struct thread_cache *cache, co
     struct cache_entry *entry = cache_find(fixture->cache, 0, "/a", 2);
     bool stored;
 
-    thread_cache_store(cache, 0, span_of(target), PREFER_IDENTITY, entry, true, 1);
+    thread_cache_store(cache, 0, span_of(target), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
     stored = thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) == entry;
     cache_release(fixture->cache, entry);
     return stored;
@@ -238,7 +238,7 @@ static void other_readers_stay_when_one_leaves(void **state)
     for (uint32_t slot = 1; slot < 3; slot++) {
         put_open(fixture.cache, "/a");
         entry = cache_find(fixture.cache, 0, "/a", 2);
-        thread_cache_store(cache[slot], 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 1);
+        thread_cache_store(cache[slot], 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
         cache_release(fixture.cache, entry);
         cache_close_unused(fixture.cache);
         assert_true(has(fixture.cache, "/a")); /* its hits count */
@@ -267,7 +267,7 @@ static void hits_of_another_entry_are_reset(void **state)
     entry = cache_find(fixture.cache, 0, "/a", 2);
     slot = entry->slot;
     hits = &segment_hits_of(&fixture.segment, 1)[slot];
-    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 5);
+    thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 5, UINT64_MAX);
     assert_non_null(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 6));
     assert_int_equal(hits->id, entry->id);
     assert_int_equal(hits->hits, 2);
@@ -278,7 +278,7 @@ static void hits_of_another_entry_are_reset(void **state)
     assert_true(put(fixture.cache, "/b", 1));
     entry = cache_find(fixture.cache, 0, "/b", 2);
     assert_int_equal(entry->slot, slot);
-    thread_cache_store(cache, 0, SPAN("/b"), PREFER_IDENTITY, entry, false, 7);
+    thread_cache_store(cache, 0, SPAN("/b"), PREFER_IDENTITY, entry, false, 7, UINT64_MAX);
     assert_int_equal(hits->id, entry->id);
     assert_int_equal(hits->hits, 0);
     assert_int_equal(hits->last_hit_ns, 7);
@@ -371,13 +371,13 @@ static int tear_down(void **state)
 static void path_is_cached_until_max_age(void **state)
 {
     (void)state;
-    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
     negative_cache_add(missing, 0, SPAN("/a"), 5);
-    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5));
-    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5 + PATIENCE - 1));
-    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5 + PATIENCE));
-    assert_false(negative_cache_has(missing, 0, SPAN("/"), 5));
-    assert_false(negative_cache_has(missing, 0, SPAN("/ab"), 5));
+    assert_true(negative_cache_until(missing, 0, SPAN("/a"), 5));
+    assert_true(negative_cache_until(missing, 0, SPAN("/a"), 5 + PATIENCE - 1));
+    assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5 + PATIENCE));
+    assert_false(negative_cache_until(missing, 0, SPAN("/"), 5));
+    assert_false(negative_cache_until(missing, 0, SPAN("/ab"), 5));
 }
 
 static void remove_removes_one_path(void **state)
@@ -385,9 +385,9 @@ static void remove_removes_one_path(void **state)
     (void)state;
     negative_cache_add(missing, 0, SPAN("/a"), 5);
     negative_cache_remove(missing, 0, SPAN("/b"));
-    assert_true(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_true(negative_cache_until(missing, 0, SPAN("/a"), 5));
     negative_cache_remove(missing, 0, SPAN("/a"));
-    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
     negative_cache_remove(missing, 0, SPAN("/a"));
 }
 
@@ -395,12 +395,12 @@ static void sites_have_their_own_paths(void **state)
 {
     (void)state;
     negative_cache_add(missing, 1, SPAN("/a"), 5);
-    assert_true(negative_cache_has(missing, 1, SPAN("/a"), 5));
-    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_true(negative_cache_until(missing, 1, SPAN("/a"), 5));
+    assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
     negative_cache_remove(missing, 0, SPAN("/a"));
-    assert_true(negative_cache_has(missing, 1, SPAN("/a"), 5));
+    assert_true(negative_cache_until(missing, 1, SPAN("/a"), 5));
     negative_cache_remove(missing, 1, SPAN("/a"));
-    assert_false(negative_cache_has(missing, 1, SPAN("/a"), 5));
+    assert_false(negative_cache_until(missing, 1, SPAN("/a"), 5));
 }
 
 static void clear_removes_all_paths(void **state)
@@ -408,7 +408,7 @@ static void clear_removes_all_paths(void **state)
     (void)state;
     negative_cache_add(missing, 0, SPAN("/a"), 5);
     negative_cache_clear(missing);
-    assert_false(negative_cache_has(missing, 0, SPAN("/a"), 5));
+    assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
 }
 
 /* More paths than places: some are replaced, and no path is found that was not added. */
@@ -421,8 +421,8 @@ static void paths_over_capacity_are_replaced(void **state)
     for (int i = 0; i < 5000; i += 2)
         negative_cache_add(missing, 0, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
     for (int i = 0; i < 5000; i++) {
-        bool has =
-            negative_cache_has(missing, 0, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+        bool has = negative_cache_until(missing, 0,
+                                        (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
 
         assert_false(has && i % 2 != 0);
         known += has;
@@ -439,10 +439,10 @@ static void long_paths_are_not_kept(void **state)
     memset(path, 'x', sizeof(path));
     for (size_t length = 1; length <= sizeof(path); length++) {
         negative_cache_add(missing, 0, (struct span){path, length}, 5);
-        if (!negative_cache_has(missing, 0, (struct span){path, length}, 5))
+        if (!negative_cache_until(missing, 0, (struct span){path, length}, 5))
             break;
         kept = length;
-        assert_false(negative_cache_has(missing, 0, (struct span){path, length + 1}, 5));
+        assert_false(negative_cache_until(missing, 0, (struct span){path, length + 1}, 5));
     }
     assert_int_equal(kept, LONGEST);
 }

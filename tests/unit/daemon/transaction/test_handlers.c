@@ -306,6 +306,84 @@ static void missing_file_is_the_fallback_or_what_the_rule_says(void **state)
     assert_int_equal(get("/file/x"), 410);
 }
 
+static int set_up_with_candidates(void **state)
+{
+    static const char *const directories[] = {"d", "both", "bare", "dir"};
+    static const char *const files[] = {
+        "app.html",    "d/index.htm", "both/index.htm", "both/index.html", "about.html",
+        "about.htm",   "exact",       "exact.html",     "dir.html",        "v1.2.html",
+        "looped.html", ".hid.html",   "a-page.html"};
+    char path[64];
+
+    (void)state;
+    own_site_make();
+    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
+        snprintf(path, sizeof(path), "%s/www/%s", own_directory, directories[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        own_site_put_text(files[i], files[i]);
+    own_site_open("[server]\nindex = index.html, index.htm\n[files]\nerror_pages =\n"
+                  "extensions = html htm\nredirect_extensions = on\nfallback = /app.html\n"
+                  "[redirect]\n/looped = 301 /looped.html\n/tried = try file 410\n");
+    return 0;
+}
+
+/* [server] index, [files] extensions, redirect_extensions and fallback. BODY is the file's name. */
+static void first_file_that_exists_is_served(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+        const char *body, *location;
+    } cases[] = {
+        {"/d/", 200, "d/index.htm", ""},
+        {"/both/", 200, "both/index.html", ""},
+        {"/bare/", 200, "app.html", ""},
+        {"/bare", 301, NULL, "/bare/"},
+        {"/about", 200, "about.html", ""},
+        {"/exact", 200, "exact", ""},
+        {"/dir", 200, "dir.html", ""},
+        {"/dir/", 200, "app.html", ""},
+        {"/v1.2", 200, "v1.2.html", ""},
+        {"/none", 200, "app.html", ""},
+        {"/none.html", 404, NULL, ""},
+        {"/.hid", 404, NULL, ""},
+        {"/exact/none", 200, "app.html", ""},
+        {"/tried", 410, NULL, ""},
+        /* the shorter path of the same file */
+        {"/about.html", 301, NULL, "/about"},
+        {"/about.html?a=b", 301, NULL, "/about?a=b"},
+        {"/a%2Dpage.html", 301, NULL, "/a-page"},
+        {"/dir.html", 301, NULL, "/dir"},
+        {"/d/index.htm", 301, NULL, "/d/"},
+        {"/both/index.html", 301, NULL, "/both/"},
+        {"/both/index.htm", 200, "both/index.htm", ""}, /* "/both/" is another file */
+        {"/about.htm", 200, "about.htm", ""},
+        {"/exact.html", 200, "exact.html", ""},
+        {"/looped.html", 200, "looped.html", ""}, /* a rule leads from "/looped" here */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_LENGTH(cases); i++) {
+        size_t number = i % ARRAY_LENGTH(cases);
+
+        own_system.cold = i == number; /* then from the caches */
+        if (get(cases[number].target) != cases[number].status)
+            fail_msg("%s: %d", cases[number].target, answer.status);
+        if (cases[number].body != NULL)
+            assert_string_equal(answer.body, cases[number].body);
+        assert_string_equal(own_site_field("Location"), cases[number].location);
+    }
+    own_site_put_text("d/index.html", "new");
+    own_site_put_text("bare/index.htm", "new");
+    own_system.late_ns += 2 * NS_PER_S;
+    assert_int_equal(get("/d/"), 200);
+    assert_string_equal(answer.body, "new");
+    assert_int_equal(get("/bare/"), 200);
+    assert_string_equal(answer.body, "new");
+}
+
 /* --- Listings --- */
 
 static void listing_is_generated_for_each_request(void **state)
@@ -507,6 +585,8 @@ int main(void)
         TEST(work_is_done_by_an_offload_thread),
         cmocka_unit_test_setup_teardown(missing_file_is_the_fallback_or_what_the_rule_says,
                                         set_up_with_fallback, tear_down),
+        cmocka_unit_test_setup_teardown(first_file_that_exists_is_served, set_up_with_candidates,
+                                        tear_down),
         TEST(listing_is_generated_for_each_request),
         TEST(listing_of_a_directory_with_an_index_is_the_index),
         TEST(listing_without_a_job_is_503),

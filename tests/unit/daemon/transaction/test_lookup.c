@@ -132,6 +132,38 @@ static void absent_file_is_remembered_until_max_age(void **state)
     expect("/b", 200, OUTCOME_MISS, 0);
 }
 
+static int set_up_with_extensions(void **state)
+{
+    (void)state;
+    return set_up_with(
+        "[files]\nerror_pages =\nextensions = x html\n[cache]\nprecompressed = off\n");
+}
+
+/* A file at the path of the request would come first, so the thread cache keeps it as long. */
+static void file_for_an_absent_path_is_cached_until_max_age(void **state)
+{
+    (void)state;
+    own_site_put_text("b.html", "with extension");
+    expect("/b", 200, OUTCOME_MISS, 0);
+    assert_string_equal(answer.body, "with extension");
+    pass(MAX_AGE_MS / 4);
+    segment_activity_state(own_site.context.activity, THREAD_STATE_READ, 0);
+    expect("/b", 200, OUTCOME_HIT, 0);
+    assert_int_equal(atomic_load(&own_site.context.activity->state), THREAD_STATE_READ);
+    assert_int_equal(answer.opens, 0);
+    own_site_put_text("b", "exact");
+    expect("/b", 200, OUTCOME_HIT, 0);
+    assert_string_equal(answer.body, "with extension");
+    pass(MAX_AGE_MS - MAX_AGE_MS / 4);
+    expect("/b", 200, OUTCOME_MISS, 0);
+    assert_string_equal(answer.body, "exact");
+    own_site_remove("b");
+    pass(MAX_AGE_MS);
+    own_system.cold = true;
+    expect("/b", 200, OUTCOME_OFFLOAD, 3); /* as many paths */
+    assert_string_equal(answer.body, "with extension");
+}
+
 static void other_errors_are_not_remembered(void **state)
 {
     char path[64];
@@ -550,6 +582,8 @@ int main(void)
         TEST(file_is_loaded_once),
         TEST_WITHOUT_CACHE(without_caches_every_request_loads),
         TEST(absent_file_is_remembered_until_max_age),
+        cmocka_unit_test_setup_teardown(file_for_an_absent_path_is_cached_until_max_age,
+                                        set_up_with_extensions, tear_down),
         TEST(other_errors_are_not_remembered),
         TEST(file_that_needs_a_disk_is_loaded_by_a_job),
         TEST(without_a_job_the_loop_opens_the_file_itself),

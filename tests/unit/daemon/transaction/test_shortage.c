@@ -260,7 +260,8 @@ static void own_thread_cache_drops_what_is_evicted(void **state)
     (void)state;
     open_scene();
     entry = put("/a");
-    thread_cache_store(scene.context.thread_cache, 0, (struct span){"/a", 2}, 0, entry, false, 1);
+    thread_cache_store(scene.context.thread_cache, 0, (struct span){"/a", 2}, 0, entry, false, 1,
+                       UINT64_MAX);
     cache_release(scene.worker.cache, entry);
     assert_int_equal(find_room(0), MEMORY_FREED);
     assert_int_equal(memory_freed(&scene.worker), 1);
