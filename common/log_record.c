@@ -25,27 +25,39 @@ static const struct {
 #undef TLS_CIPHER
 };
 
-enum { TLS_CIPHER_BITS = 5, TLS_RESUMED = 1 << TLS_CIPHER_BITS };
-static_assert(ARRAY_LENGTH(ciphers) <= TLS_RESUMED - 1, "the last position is for unknown suites");
+static const char *const groups[] = {
+    "?",
+#define TLS_GROUP(metric, name) name,
+#include "common/tls_groups.def"
+#undef TLS_GROUP
+};
 
-uint8_t log_record_tls(unsigned int id, bool resumed)
+enum { TLS_CIPHER_BITS = 5, TLS_RESUMED = 1 << TLS_CIPHER_BITS, TLS_GROUP = TLS_RESUMED << 1 };
+static_assert(ARRAY_LENGTH(ciphers) <= TLS_RESUMED - 1, "the last position is for unknown suites");
+static_assert(ARRAY_LENGTH(groups) <= 8, "a group has 3 bits");
+
+uint16_t log_record_tls(unsigned int id, const char *group, bool resumed)
 {
-    size_t position = 1;
+    size_t position = 1, in_groups = group != NULL ? ARRAY_LENGTH(groups) - 1 : 0;
 
     while (position < ARRAY_LENGTH(ciphers) && ciphers[position].id != id)
         position++;
     if (position == ARRAY_LENGTH(ciphers))
         position = TLS_RESUMED - 1;
-    return (uint8_t)(position | (resumed ? TLS_RESUMED : 0));
+    while (in_groups > 0 && strcmp(groups[in_groups], group) != 0)
+        in_groups--;
+    return (uint16_t)(position | (resumed ? TLS_RESUMED : 0) | TLS_GROUP * in_groups);
 }
 
-struct log_tls log_record_read_tls(uint8_t tls)
+struct log_tls log_record_read_tls(uint16_t tls)
 {
-    size_t position = tls & (TLS_RESUMED - 1);
+    size_t position = tls & (TLS_RESUMED - 1), in_groups = tls / TLS_GROUP;
 
     if (position >= ARRAY_LENGTH(ciphers))
         position = 0;
-    return (struct log_tls){ciphers[position].version, ciphers[position].name,
+    if (in_groups >= ARRAY_LENGTH(groups))
+        in_groups = 0;
+    return (struct log_tls){ciphers[position].version, ciphers[position].name, groups[in_groups],
                             (tls & TLS_RESUMED) != 0};
 }
 
@@ -78,7 +90,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     words[3] = record->body_bytes | (uint64_t)record->streams << LOG_BODY_BITS;
     memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
     words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32 |
-               (uint64_t)record->tls << 48 | (uint64_t)record->protocol << 54 |
+               (uint64_t)(record->tls / TLS_GROUP) << 45 |
+               (uint64_t)(record->tls % TLS_GROUP) << 48 | (uint64_t)record->protocol << 54 |
                (uint64_t)user << 56;
     if (line > 0)
         memcpy(text, record->request_line.start, line);
@@ -107,14 +120,14 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
         return -1;
     line = words[6] & 0xffff;
     referer = words[6] >> 16 & 0xffff;
-    agent = words[6] >> 32 & 0xffff;
+    agent = words[6] >> 32 & 0x1fff;
     user = words[6] >> 56;
     if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8 != count)
         return -1;
     record->host = (uint16_t)(words[0] >> 16);
     record->host_name = (struct span){.length = 0};
     record->outcome = (uint8_t)(words[0] >> 40);
-    record->tls = (uint8_t)(words[6] >> 48 & 0x3f);
+    record->tls = (uint16_t)((words[6] >> 48) % TLS_GROUP + TLS_GROUP * (words[6] >> 45 & 7));
     record->protocol = (uint8_t)(words[6] >> 54 & 3);
     record->status = (uint16_t)(words[0] >> 48);
     record->time_ns = words[1];
@@ -404,7 +417,7 @@ static char *put_protocol(char *to, const struct log_record *record)
     return to;
 }
 
-static char *put_tls(char *to, uint8_t tls)
+static char *put_tls(char *to, uint16_t tls)
 {
     struct log_tls what = log_record_read_tls(tls);
 
@@ -412,6 +425,8 @@ static char *put_tls(char *to, uint8_t tls)
     to = put_text(to, what.version, strlen(what.version));
     to = PUT(to, "\",\"cipher\":\"");
     to = put_text(to, what.cipher, strlen(what.cipher));
+    to = PUT(to, "\",\"tls_group\":\"");
+    to = put_text(to, what.group, strlen(what.group));
     return what.resumed ? PUT(to, "\",\"resumed\":true") : PUT(to, "\",\"resumed\":false");
 }
 

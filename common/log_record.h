@@ -8,8 +8,8 @@
  *   word 2     duration, ns
  *   word 3     bytes of body sent (48 bits), open streams of the HTTP/2 connection (16)
  *   word 4, 5  client address (see client_address.h)
- *   word 6     lengths: request line, referer, agent (16 bits each); TLS cipher suite (5),
- *              resumed (1); protocol (2), length of the user name (8)
+ *   word 6     lengths: request line, referer (16 bits each), agent (13); TLS group (3),
+ *              cipher suite (5), resumed (1); protocol (2), length of the user name (8)
  *   then       the four texts without NUL, padded with zeros to a word
  *
  * As a line of the access log:
@@ -22,7 +22,8 @@
  *             "host":"NAME", the first name of its section, "*" if it matches none; at the end also
  *             "protocol":"HTTP/1.1", if the request line was valid,
  *             over HTTP/2 "streams":4, the open streams of the connection, this one included,
- *             over TLS "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":false
+ *             over TLS "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","tls_group":"x25519",
+ *             "resumed":false
  *
  * Control characters, quotes, backslashes and all non-ASCII bytes are written as \xHH, in JSON as
  * \u00HH, so a client cannot forge or split a line.
@@ -74,7 +75,7 @@ struct log_record {
     uint16_t streams;      /* open on the HTTP/2 connection when the request began; 0: not HTTP/2 */
     uint16_t host;         /* entry in section HOSTS of the segment; 0 if hosts are not counted */
     uint8_t outcome;       /* enum outcome */
-    uint8_t tls;           /* see log_record_tls(); 0: not over TLS */
+    uint16_t tls;          /* see log_record_tls(); 0: not over TLS */
     uint8_t protocol;      /* enum log_protocol */
     struct span host_name; /* for LOG_FORMAT_JSON; not packed; empty: unknown */
     uint8_t address[CLIENT_ADDRESS_BYTES];
@@ -84,16 +85,20 @@ struct log_record {
     struct span user; /* whose password was verified; empty: none */
 };
 
-/* The member tls of a connection with the cipher suite ID, by its number. Not 0. */
-uint8_t log_record_tls(unsigned int id, bool resumed);
+/*
+ * The member tls of a connection with the cipher suite ID, by its number, whose keys were exchanged
+ * by GROUP (NULL: none). Not 0.
+ */
+uint16_t log_record_tls(unsigned int id, const char *group, bool resumed);
 
 /* What a member tls says. The texts are constants. */
 struct log_tls {
-    const char *version, *cipher; /* "1.3", "TLS_AES_128_GCM_SHA256"; "?" if unknown */
+    /* "1.3", "TLS_AES_128_GCM_SHA256", "x25519"; "?" if unknown */
+    const char *version, *cipher, *group;
     bool resumed;
 };
 
-struct log_tls log_record_read_tls(uint8_t tls);
+struct log_tls log_record_read_tls(uint16_t tls);
 
 /* Packs RECORD into WORDS (LOG_RECORD_WORDS_MAX of them) and returns the number of words used. */
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words);

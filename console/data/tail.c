@@ -86,7 +86,7 @@ char *tail_address(const struct tail_line *line, char *buffer)
     return buffer;
 }
 
-char *tail_protocol_text(uint8_t protocol, uint8_t tls, char *buffer)
+char *tail_protocol_text(uint8_t protocol, uint16_t tls, char *buffer)
 {
     const char *http = log_protocol_names[protocol % LOG_PROTOCOLS];
     struct log_tls what = log_record_read_tls(tls);
@@ -95,8 +95,10 @@ char *tail_protocol_text(uint8_t protocol, uint8_t tls, char *buffer)
     if (tls == 0)
         snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s", http);
     else
-        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s%sTLS %s %s%s", http, http[0] != '\0' ? " " : "",
-                 what.version, what.cipher, what.resumed ? ", resumed" : "");
+        snprintf(buffer, TAIL_PROTOCOL_TEXT, "%s%sTLS %s %s%s%s%s", http,
+                 http[0] != '\0' ? " " : "", what.version, what.cipher,
+                 what.group[0] == '?' ? "" : ", ", what.group[0] == '?' ? "" : what.group,
+                 what.resumed ? ", resumed" : "");
     return buffer;
 }
 

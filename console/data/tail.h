@@ -51,7 +51,7 @@ struct tail_line {
     uint16_t status;
     uint8_t outcome;                       /* enum outcome */
     uint8_t protocol;                      /* enum log_protocol */
-    uint8_t tls;                           /* see log_record_read_tls(); 0: not over TLS */
+    uint16_t tls;                          /* see log_record_read_tls(); 0: not over TLS */
     uint16_t streams;                      /* open on the HTTP/2 connection; 0: not HTTP/2 */
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
     uint32_t request_bytes;                /* length of the request line as received */
@@ -82,7 +82,7 @@ char *tail_address(const struct tail_line *line, char *buffer);
 char *tail_protocol(const struct tail_line *line, char *buffer);
 
 /* The same of the members PROTOCOL and TLS of a record. */
-char *tail_protocol_text(uint8_t protocol, uint8_t tls, char *buffer);
+char *tail_protocol_text(uint8_t protocol, uint16_t tls, char *buffer);
 
 struct tail;
 

@@ -192,6 +192,8 @@ static void tls_line(const struct scene *scene, char *line, size_t size, int wid
                 text_count(handshakes, scene_rate(scene, METRIC_tls_handshakes)));
     summary_add(line, size, width, "resumed %s",
                 text_percent(resumed, scene_figure(scene, FIGURE_tls_resumed_ratio)));
+    summary_add(line, size, width, "post-quantum %s",
+                text_percent(resumed, scene_figure(scene, FIGURE_tls_post_quantum_ratio)));
     summary_add(line, size, width, "failed/s %s",
                 text_count(handshakes, scene_figure(scene, FIGURE_tls_failed)));
     tls_failures(scene, line, size, width);
@@ -414,6 +416,7 @@ static const struct view_number numbers[] = {
     METRIC_NUMBER("queued", offload_queue_depth),
     FIGURE_NUMBER("mean wait", offload_wait_mean),
     FIGURE_NUMBER("resumed", tls_resumed_ratio),
+    FIGURE_NUMBER("post-quantum", tls_post_quantum_ratio),
     NUMBERS_END,
 };
 

@@ -507,7 +507,7 @@ static void top_release(void *state)
 
 static const char *const help[] = {
     "The most requested paths, clients, errors, the slowest paths, and the protocols:",
-    "versions of HTTP and TLS, cipher suites, resumed sessions.",
+    "versions of HTTP and TLS, cipher suites, groups, resumed sessions.",
     "clients shows open connections by address, how many requests are LEFT of the",
     "burst, and how many were LIMITED (response 429); - means not counted.",
     "On a client, e limits its requests per second, x blocks it, d releases it.",

@@ -202,6 +202,22 @@ static void time_out_handshake(struct connection *connection)
     connection_close(connection);
 }
 
+static void count_group(_Atomic uint64_t *metrics, const char *group)
+{
+    static const struct {
+        const char *name;
+        enum metric counter;
+    } groups[] = {
+#define TLS_GROUP(metric, name) {name, METRIC_tls_group_##metric},
+#include "common/tls_groups.def"
+#undef TLS_GROUP
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(groups) && group != NULL; i++)
+        if (strcmp(groups[i].name, group) == 0)
+            metric_add(metrics, groups[i].counter, 1);
+}
+
 static void complete_handshake(struct connection *connection)
 {
     const struct tls_outcome outcome = transport_tls_outcome(connection);
@@ -209,12 +225,13 @@ static void complete_handshake(struct connection *connection)
 
     metric_add(metrics, METRIC_tls_handshakes, 1);
     metric_add(metrics, METRIC_tls_resumed, outcome.resumed);
+    count_group(metrics, outcome.group);
     if (outcome.validated) {
         metric_add(metrics, METRIC_tls_validations, 1);
         connection_close(connection);
         return;
     }
-    connection->client.tls = log_record_tls(outcome.cipher_suite, outcome.resumed);
+    connection->client.tls = log_record_tls(outcome.cipher_suite, outcome.group, outcome.resumed);
     connection->awaits_http2 = outcome.http2;
     connection->protocol = connection->loop->protocol;
     connection->protocol->init(connection);

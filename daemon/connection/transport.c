@@ -340,16 +340,17 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
 
 struct tls_outcome transport_tls_outcome(const struct connection *connection)
 {
-    const SSL *ssl = connection->tls->ssl;
+    SSL *ssl = connection->tls->ssl;
     const unsigned char *protocol;
     unsigned int length;
 
     SSL_get0_alpn_selected(ssl, &protocol, &length);
     return (struct tls_outcome){
         .cipher_suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl)),
+        .group = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl)),
         .resumed = SSL_session_reused(ssl) != 0,
         .http2 = length == 2 && memcmp(protocol, "h2", 2) == 0,
-        .validated = validation_is_done(connection->tls->ssl),
+        .validated = validation_is_done(ssl),
     };
 }
 

@@ -77,6 +77,7 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
 /* What a handshake that is done has negotiated. */
 struct tls_outcome {
     unsigned int cipher_suite; /* its number */
+    const char *group;         /* registered name; NULL: no keys were exchanged */
     bool resumed;              /* a session of before */
     bool http2;                /* ALPN has selected it */
     bool validated;            /* an ACME authority has validated a name: nothing follows */

@@ -20,15 +20,18 @@
 #include <unistd.h>
 
 /*
- * Mozilla's Server Side TLS 5.7, "intermediate": the client's order decides, because only the
- * client knows whether it has instructions for AES. Without its DHE suites: no client since 2015
- * needs them. The suites of TLS 1.3 are OpenSSL's default.
+ * Mozilla's Server Side TLS 5.8, "intermediate": the client's order decides, because only the
+ * client knows whether it has instructions for AES. The suites of TLS 1.3 are OpenSSL's default.
  */
 static const char intermediate_ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
-static const char groups[] = "X25519:P-256:P-384";
+/*
+ * OpenSSL before 3.5 knows neither the first group nor the slash: before it are those for which the
+ * server requests another key share if the client supports them.
+ */
+static const char *const groups[] = {"X25519MLKEM768/X25519:P-256:P-384", "X25519:P-256:P-384"};
 
 /* Protocols that ALPN offers, the preferred one first: a length and a name each (RFC 7301). */
 static char alpn_protocols[] = "\x02h2\x08http/1.1";
@@ -104,6 +107,17 @@ static int select_host(SSL *ssl, int *alert, void *argument)
 
 /* Making a context. The master. */
 
+static bool use_groups(SSL_CTX *context)
+{
+    bool done = false;
+
+    ERR_set_mark();
+    for (size_t i = 0; i < ARRAY_LENGTH(groups) && !done; i++)
+        done = SSL_CTX_set1_groups_list(context, groups[i]) == 1;
+    ERR_pop_to_mark();
+    return done;
+}
+
 /*
  * Without renegotiation, compression and early data, each of which has been attacked. A missing
  * close_notify is no error: requests and responses have their own length.
@@ -126,8 +140,7 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_alpn_select_cb(context, select_alpn_protocol,
                                alpn_protocols + (config->http2_enabled ? 0 : ALPN_HTTP2_BYTES));
     if (SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
-        SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
-        SSL_CTX_set1_groups_list(context, groups) == 1 &&
+        SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 && use_groups(context) &&
         SSL_CTX_set_session_id_context(context, session_context, sizeof(session_context) - 1) ==
             1 &&
         (!config->tls_session_tickets || tickets == NULL || tls_tickets_use(tickets, context) == 0))

@@ -26,7 +26,7 @@ struct client {
     bool linger_wanted; /* the client may still be sending: delay the close */
     bool counted;       /* counted by the client limit */
     bool secure;        /* over TLS: cannot move to another worker */
-    uint8_t tls;        /* as in a log record; 0: not over TLS */
+    uint16_t tls;       /* as in a log record; 0: not over TLS */
     uint16_t streams;   /* open, with that of the current request; 0: the protocol has none */
     bool forwarded;     /* requests name their clients: the peer is trusted, with [proxy] field */
     bool proxied;       /* a PROXY header has been read, and the address is what it says */

@@ -6,6 +6,7 @@
 #include "loadgen/plan/message.h"
 
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,14 +202,35 @@ bool option_set_tls_max(struct option_reader *reader, struct option_value value)
     return true;
 }
 
+static bool is_list_of_names(const char *text)
+{
+    return text[0] != '\0' && text[strcspn(text, " \t\r\n")] == '\0';
+}
+
 bool option_set_ciphers(struct option_reader *reader, struct option_value value)
 {
-    if (value.text[0] == '\0' || value.text[strcspn(value.text, " \t\r\n")] != '\0')
+    if (!is_list_of_names(value.text))
         return option_fail(reader,
                            "%s '%s': invalid list of ciphers (example: "
                            "ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256)",
                            value.spelling, value.text);
     reader->plan->ciphers = value.text;
+    return true;
+}
+
+bool option_set_groups(struct option_reader *reader, struct option_value value)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    bool valid = context != NULL && is_list_of_names(value.text) &&
+                 SSL_CTX_set1_groups_list(context, value.text) == 1;
+
+    SSL_CTX_free(context);
+    if (!valid)
+        return option_fail(reader,
+                           "%s '%s': invalid list of groups, or unknown to this OpenSSL (example: "
+                           "X25519:P-256)",
+                           value.spelling, value.text);
+    reader->plan->groups = value.text;
     return true;
 }
 

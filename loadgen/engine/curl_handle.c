@@ -100,6 +100,7 @@ static bool set_tls(const struct plan *plan, CURL *easy)
            set_text(easy, CURLOPT_CAINFO, plan->ca_file) &&
            set_text(easy, CURLOPT_SSLCERT, plan->certificate) &&
            set_text(easy, CURLOPT_SSLKEY, plan->key) && set_ciphers(plan->ciphers, easy) &&
+           set_text(easy, CURLOPT_SSL_EC_CURVES, plan->groups) &&
            curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_DEFAULT | version) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, plan->resume ? 1L : 0L) == CURLE_OK;
@@ -316,7 +317,8 @@ bool curl_handle_negotiation(CURL *easy, const struct plan *plan, struct negotia
                              bool *resumed)
 {
     struct curl_tlssessioninfo *session = NULL;
-    const SSL *ssl = NULL;
+    SSL *ssl = NULL;
+    const char *group;
     const unsigned char *alpn = NULL;
     unsigned length = 0;
 
@@ -336,6 +338,8 @@ bool curl_handle_negotiation(CURL *easy, const struct plan *plan, struct negotia
         snprintf(negotiation->http, sizeof(negotiation->http), "HTTP/2");
     snprintf(negotiation->tls, sizeof(negotiation->tls), "%s", SSL_get_version(ssl));
     snprintf(negotiation->cipher, sizeof(negotiation->cipher), "%s", SSL_get_cipher_name(ssl));
+    group = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl));
+    snprintf(negotiation->group, sizeof(negotiation->group), "%s", group != NULL ? group : "");
     *resumed = SSL_session_reused(ssl) == 1;
     return true;
 }

@@ -178,6 +178,7 @@ struct plan {
     const char *ca_file, *certificate, *key;
     uint32_t tls_max;    /* highest TLS version: 12 or 13; 0: any */
     const char *ciphers; /* OpenSSL names, of TLS 1.2 and TLS 1.3; NULL: any */
+    const char *groups;  /* likewise, of the key exchange */
     bool resume;         /* resume TLS sessions on further connections */
 
     /* Load and duration */

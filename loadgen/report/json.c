@@ -384,7 +384,7 @@ static json_t *notes_array(const struct result *result)
     return array;
 }
 
-/* Without TLS, tls and cipher are null. */
+/* Without TLS, tls, cipher and tls_group are null. */
 static json_t *negotiated_array(const struct negotiations *negotiations)
 {
     json_t *array = json_array();
@@ -393,10 +393,12 @@ static json_t *negotiated_array(const struct negotiations *negotiations)
         const struct negotiation *what = &negotiations->of[i].what;
 
         json_array_append_new(
-            array, json_pack("{s:s, s:o, s:o, s:I}", "http", what->http, "tls",
-                             what->tls[0] != '\0' ? json_string(what->tls) : json_null(), "cipher",
-                             what->cipher[0] != '\0' ? text_json(what->cipher) : json_null(),
-                             "connections", (json_int_t)negotiations->of[i].connections));
+            array,
+            json_pack("{s:s, s:o, s:o, s:o, s:I}", "http", what->http, "tls",
+                      what->tls[0] != '\0' ? json_string(what->tls) : json_null(), "cipher",
+                      what->cipher[0] != '\0' ? text_json(what->cipher) : json_null(), "tls_group",
+                      what->group[0] != '\0' ? text_json(what->group) : json_null(), "connections",
+                      (json_int_t)negotiations->of[i].connections));
     }
     return array;
 }

@@ -344,6 +344,8 @@ static void read_negotiated(const struct report_part *report, struct negotiation
         if (!part_is_null(&part, "tls")) {
             snprintf(what.tls, sizeof(what.tls), "%s", part_text(&part, "tls"));
             snprintf(what.cipher, sizeof(what.cipher), "%s", part_text(&part, "cipher"));
+            if (!part_is_null(&part, "tls_group"))
+                snprintf(what.group, sizeof(what.group), "%s", part_text(&part, "tls_group"));
         }
         negotiations_record(negotiations, &what, part_count(&part, "connections"));
     }

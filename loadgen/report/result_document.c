@@ -152,8 +152,9 @@ static void put_negotiated(struct document *document, const struct negotiations 
         bool tls = what->tls[0] != '\0';
 
         document_fact(document, DOCUMENT_NORMAL, i == 0 ? "Negotiated" : "",
-                      "%s%s%s%s%s: %s connection%s", what->http, tls ? ", " : "", what->tls,
-                      tls ? ", " : "", what->cipher,
+                      "%s%s%s%s%s%s%s: %s connection%s", what->http, tls ? ", " : "", what->tls,
+                      tls ? ", " : "", what->cipher, what->group[0] != '\0' ? ", " : "",
+                      what->group,
                       format_integer(text, sizeof(text), negotiations->of[i].connections),
                       negotiations->of[i].connections == 1 ? "" : "s");
     }

@@ -48,6 +48,7 @@ struct negotiation {
     char http[12];   /* "HTTP/1.1", "HTTP/2" */
     char tls[12];    /* "TLSv1.3"; "": none */
     char cipher[48]; /* OpenSSL's name; "": none */
+    char group[24];  /* of the key exchange, likewise */
 };
 
 enum { NEGOTIATIONS_MAX = 8 };

@@ -66,7 +66,7 @@ static void log_request(struct fixture *fixture, uint32_t slot, unsigned number,
     if (number % 4 == 0) {
         record.protocol = LOG_PROTOCOL_HTTP_2;
         record.streams = (uint16_t)(1 + number % 32);
-        record.tls = log_record_tls(0x1301, number % 8 == 0);
+        record.tls = log_record_tls(0x1301, "x25519", number % 8 == 0);
     }
     snprintf(line, sizeof(line), "GET /page-%u %s", number, log_protocol_names[record.protocol]);
     record.request_line = (struct span){line, strlen(line)};
@@ -91,13 +91,14 @@ static void fill_thread(struct fixture *fixture, uint32_t slot, uint64_t n)
         enum metric metric;
         uint64_t value;
     } values[] = {
-        {METRIC_requests, 1000},      {METRIC_requests_keepalive, 900},
-        {METRIC_responses_200, 950},  {METRIC_responses_301, 8},
-        {METRIC_responses_404, 40},   {METRIC_responses_503, 2},
-        {METRIC_bytes_sent, 1000000}, {METRIC_bytes_received, 200000},
-        {METRIC_cache_hits, 800},     {METRIC_cache_misses, 100},
-        {METRIC_connections_open, 1}, {METRIC_connections_accepted, 60},
-        {METRIC_tls_handshakes, 7},   {METRIC_tls_failed_version, 1},
+        {METRIC_requests, 1000},        {METRIC_requests_keepalive, 900},
+        {METRIC_responses_200, 950},    {METRIC_responses_301, 8},
+        {METRIC_responses_404, 40},     {METRIC_responses_503, 2},
+        {METRIC_bytes_sent, 1000000},   {METRIC_bytes_received, 200000},
+        {METRIC_cache_hits, 800},       {METRIC_cache_misses, 100},
+        {METRIC_connections_open, 1},   {METRIC_connections_accepted, 60},
+        {METRIC_tls_handshakes, 7},     {METRIC_tls_group_x25519mlkem768, 4},
+        {METRIC_tls_failed_version, 1},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(values); i++)

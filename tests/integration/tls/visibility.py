@@ -7,6 +7,10 @@ from probes import REFUSED_CIPHER
 from sessions import full, is_resumed
 
 
+POST_QUANTUM = ssl.OPENSSL_VERSION_INFO >= (3, 5)
+GROUP = "X25519MLKEM768" if POST_QUANTUM else "x25519"  # that clients choose by default
+
+
 def tls_counters(server):
     metrics = server.status()["metrics"]
     return {name[4:]: value for name, value in metrics.items() if name.startswith("tls_") and value > 0}
@@ -33,11 +37,12 @@ def handshakes_are_counted_by_result(bench):
         raw = server.raw()
         raw.sendall(bytes(100))
         server.probe("-verify_return_error")  # the client sends the alert "unknown CA"
-        wanted = {"handshakes": 3, "resumed": 1, "failed_version": 1, "failed_cipher": 2, "failed_http": 1,
+        wanted = {"handshakes": 3, "resumed": 1, f"group_{GROUP.lower()}": 3, "failed_version": 1, "failed_cipher": 2, "failed_http": 1,
                   "failed_client": 2, "failed_other": 1, "open": 1}
         until(lambda: tls_counters(server) == wanted, f"{wanted}, not {tls_counters(server)}")
         figures = server.status()["figures"]
         expect((figures["tls_failed"], round(figures["tls_resumed_ratio"], 3)), (7, 0.333), "figures")
+        expect(figures["tls_post_quantum_ratio"], int(POST_QUANTUM), "the share of X25519MLKEM768")
         until(lambda: "TLS handshakes failed: no common version: 1" in server.output(), "a line in the error log")
         stream.close()
         until(lambda: "open" not in tls_counters(server), "the end of the open connection")
@@ -60,7 +65,7 @@ def json_log_names_version_and_cipher(bench):
             yield
             until(lambda: log.exists() and log.read_text().count("\n") > count, "a line of the log")
             line = json.loads(log.read_text().splitlines()[-1])
-            yield line.get("tls"), line.get("cipher"), line.get("resumed")
+            yield line.get("tls"), line.get("cipher"), line.get("tls_group"), line.get("resumed")
 
         def logged(request):
             step = last()
@@ -75,10 +80,25 @@ def json_log_names_version_and_cipher(bench):
                               ("ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
                               ("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")):
             stream = server.connect(version=ssl.TLSVersion.TLSv1_2, ciphers=ciphers)
-            expect(logged(lambda s=stream: Exchange(s).get("small.txt")), ("1.2", name, False), ciphers)
-        expect(logged(lambda: full(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", False), "TLS 1.3")
-        expect(logged(lambda: is_resumed(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", True), "resumed")
-        expect(logged(lambda: Exchange(server.raw(server.plain_port)).get("small.txt")), (None, None, None), "no TLS")
+            expect(logged(lambda s=stream: Exchange(s).get("small.txt")), ("1.2", name, "x25519", False), ciphers)
+        expect(logged(lambda: full(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", GROUP, False), "TLS 1.3")
+        expect(logged(lambda: is_resumed(server, "-tls1_3", path)), ("1.3", "TLS_AES_256_GCM_SHA384", GROUP, True), "resumed")
+        expect(logged(lambda: Exchange(server.raw(server.plain_port)).get("small.txt")), (None,) * 4, "no TLS")
+
+
+@test
+def each_group_is_negotiated_and_counted(bench):
+    """By default the server requests a share of X25519MLKEM768 from a client that supports it and sends another one."""
+    cases = [("x25519", "X25519", ""), ("secp256r1", "P-256", ""), ("secp384r1", "P-384", "")]
+    cases += [("x25519mlkem768", "X25519:X25519MLKEM768", "-tls1_3"), ("x25519", "X25519:P-256", "-tls1_3")] if POST_QUANTUM else []
+    with bench.start("ec", "rsa") as server:
+        wanted = {}
+        for name, offered, version in cases:
+            for used in [version] if version else ["-tls1_2", "-tls1_3"]:
+                server.probe(used, "-groups", offered)
+                wanted[f"group_{name}"] = wanted.get(f"group_{name}", 0) + 1
+                until(lambda w=wanted: {k: v for k, v in tls_counters(server).items() if k.startswith("group_")} == w,
+                      f"{offered}, {used}: {wanted}")
 
 
 @test

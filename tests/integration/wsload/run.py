@@ -160,14 +160,15 @@ class BeforeNginx(unittest.TestCase):
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 report = run(["-c", 2, "-n", 10, "-k", "--http2", "--tls-max", "1.2", "--ciphers",
-                              f"{cipher}:TLS_AES_128_GCM_SHA256", self.url("h2")], engine)
+                              f"{cipher}:TLS_AES_128_GCM_SHA256", "--groups", "P-256", self.url("h2")], engine)
                 self.assertEqual({row["tls"] for row in self.nginx.arrived("h2", 10)}, {"TLSv1.2"})
                 self.assertEqual(report["negotiated"], [{"http": "HTTP/2", "tls": "TLSv1.2",
-                                                         "cipher": cipher, "connections": 2}])
+                                                         "cipher": cipher, "tls_group": "secp256r1",
+                                                         "connections": 2}])
                 report = run(["-c", 1, "-n", 2, "-k", "--ciphers", f"{cipher}:TLS_AES_128_GCM_SHA256",
-                              self.url("tls")], engine)
+                              "--groups", "P-384", self.url("tls")], engine)
                 self.assertEqual(report["negotiated"], [
-                    {"http": "HTTP/1.1", "tls": "TLSv1.3", "cipher": "TLS_AES_128_GCM_SHA256",
+                    {"http": "HTTP/1.1", "tls": "TLSv1.3", "cipher": "TLS_AES_128_GCM_SHA256", "tls_group": "secp384r1",
                      "connections": 1}])
                 self.nginx.arrived("tls", 2)
 

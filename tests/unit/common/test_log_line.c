@@ -112,11 +112,14 @@ static void json_names_version_and_cipher_of_tls(void **state)
         const char *members;
     } examples[] = {
         {0x1301, false,
-         ",\"tls\":\"1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\",\"resumed\":false}\n"},
+         ",\"tls\":\"1.3\",\"cipher\":\"TLS_AES_128_GCM_SHA256\",\"tls_group\":\"x25519\","
+         "\"resumed\":false}\n"},
         {0xcca8, true,
-         ",\"tls\":\"1.2\",\"cipher\":\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256\",\"resumed\":"
+         ",\"tls\":\"1.2\",\"cipher\":\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256\",\"tls_"
+         "group\":\"x25519\",\"resumed\":"
          "true}\n"},
-        {0x0005, false, ",\"tls\":\"?\",\"cipher\":\"?\",\"resumed\":false}\n"},
+        {0x0005, false,
+         ",\"tls\":\"?\",\"cipher\":\"?\",\"tls_group\":\"x25519\",\"resumed\":false}\n"},
     };
     uint64_t words[LOG_RECORD_WORDS_MAX];
 
@@ -125,7 +128,7 @@ static void json_names_version_and_cipher_of_tls(void **state)
         struct log_record record = log_sample(), copy = {0};
         const char *line;
 
-        record.tls = log_record_tls(examples[i].id, examples[i].resumed);
+        record.tls = log_record_tls(examples[i].id, "x25519", examples[i].resumed);
         assert_int_not_equal(record.tls, 0);
         log_record_pack(&record, words);
         assert_int_equal(log_record_unpack(words, &copy), 0);

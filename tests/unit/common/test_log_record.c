@@ -80,11 +80,28 @@ static void protocol_and_streams_round_trip(void **state)
 
 static void expect_tls(unsigned int id, bool resumed, const char *version, const char *cipher)
 {
-    struct log_tls read = log_record_read_tls(log_record_tls(id, resumed));
+    struct log_tls read = log_record_read_tls(log_record_tls(id, "secp384r1", resumed));
 
     assert_string_equal(read.version, version);
     assert_string_equal(read.cipher, cipher);
+    assert_string_equal(read.group, "secp384r1");
     assert_int_equal(read.resumed, resumed);
+}
+
+static void expect_group(const char *group, const char *read)
+{
+    assert_string_equal(log_record_read_tls(log_record_tls(0x1301, group, true)).group, read);
+}
+
+static void each_group_round_trips(void **state)
+{
+    (void)state;
+#define TLS_GROUP(metric, name) expect_group(name, name);
+#include "common/tls_groups.def"
+#undef TLS_GROUP
+    expect_group("x448", "?");
+    expect_group(NULL, "?");
+    assert_string_equal(log_record_read_tls(0x1ff).group, "?");
 }
 
 static void each_cipher_round_trips(void **state)
@@ -99,7 +116,7 @@ static void each_cipher_round_trips(void **state)
 #undef TLS_CIPHER
     expect_tls(0xfefe, false, "?", "?");
     expect_tls(0xfefe, true, "?", "?");
-    assert_true(log_record_tls(0xfefe, false) != 0); /* 0: no TLS */
+    assert_true(log_record_tls(0xfefe, NULL, false) != 0); /* 0: no TLS */
     assert_string_equal(none.cipher, "?");
     assert_false(none.resumed);
 }
@@ -348,6 +365,7 @@ int main(void)
         cmocka_unit_test(host_round_trips),
         cmocka_unit_test(protocol_and_streams_round_trip),
         cmocka_unit_test(each_cipher_round_trips),
+        cmocka_unit_test(each_group_round_trips),
         cmocka_unit_test(first_record_is_found_from_every_word),
         cmocka_unit_test(texts_of_all_lengths_round_trip),
         cmocka_unit_test(padding_is_zero),

@@ -47,7 +47,7 @@ static void add(uint64_t second, const char *request, uint16_t status)
     line.host = "www.example";
     line.outcome = OUTCOME_HIT;
     line.protocol = LOG_PROTOCOL_HTTP_2;
-    line.tls = log_record_tls(0x1301, true);
+    line.tls = log_record_tls(0x1301, "x25519", true);
     memcpy(line.address, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\7", 16);
     snprintf(line.request, sizeof(line.request), "%s", request);
     snprintf(line.agent, sizeof(line.agent), "Some Agent/1.0");
@@ -84,8 +84,8 @@ static void values_are_compared_by_column(void **state)
     assert_false(matches(SUBJECT_REFERER, true, "x"));
     assert_true(matches(SUBJECT_PROTOCOL, false, "http/2"));
     assert_true(matches(SUBJECT_PROTOCOL, false, "tls 1.3"));
-    assert_true(
-        matches(SUBJECT_PROTOCOL, true, "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, resumed"));
+    assert_true(matches(SUBJECT_PROTOCOL, true,
+                        "HTTP/2.0 TLS 1.3 TLS_AES_128_GCM_SHA256, x25519, resumed"));
     assert_false(matches(SUBJECT_PROTOCOL, false, "http/1"));
     assert_true(matches(SUBJECT_HOST, true, "Www.example"));
     assert_false(matches(SUBJECT_HOST, true, "example"));

@@ -437,8 +437,9 @@ static void protocol_is_named_as_negotiated(void **state)
         {LOG_PROTOCOL_HTTP_1_0, 0, false, "HTTP/1.0"},
         {LOG_PROTOCOL_HTTP_2, 0, false, "HTTP/2.0"},
         {LOG_PROTOCOL_HTTP_1_1, 0xc030, false,
-         "HTTP/1.1 TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"},
-        {LOG_PROTOCOL_UNKNOWN, 0x1301, true, "TLS 1.3 TLS_AES_128_GCM_SHA256, resumed"},
+         "HTTP/1.1 TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, X25519MLKEM768"},
+        {LOG_PROTOCOL_UNKNOWN, 0x1301, true,
+         "TLS 1.3 TLS_AES_128_GCM_SHA256, X25519MLKEM768, resumed"},
     };
     char text[TAIL_PROTOCOL_TEXT];
 
@@ -447,7 +448,7 @@ static void protocol_is_named_as_negotiated(void **state)
         struct tail_line line = {.protocol = cases[i].protocol};
 
         if (cases[i].cipher != 0)
-            line.tls = log_record_tls(cases[i].cipher, cases[i].resumed);
+            line.tls = log_record_tls(cases[i].cipher, "X25519MLKEM768", cases[i].resumed);
         assert_string_equal(tail_protocol(&line, text), cases[i].text);
     }
 }

@@ -239,9 +239,11 @@ static void request_options_set_the_plan(void **state)
     assert_string_equal(plan.proxy, "socks5://me:pw@h:1080");
     assert_string_equal(plan.interface, "lo");
     assert_true(plan.local_port == 20000 && plan.local_ports == 10 && plan.verbose);
-    plan = good_plan("--http2 --streams 10 --tls-max 1.2 --ciphers A:B --no-resume --engine raw");
+    plan = good_plan("--http2 --streams 10 --tls-max 1.2 --ciphers A:B --groups P-256:X25519 "
+                     "--no-resume --engine raw");
     assert_true(plan.http == PLAN_HTTP_2 && plan.streams == 10 && plan.tls_max == 12);
     assert_string_equal(plan.ciphers, "A:B");
+    assert_string_equal(plan.groups, "P-256:X25519");
     assert_false(plan.resume);
     plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5 --fps 60 --no-tui --no-color");
     assert_string_equal(plan.proxy, "127.0.0.1:3128");

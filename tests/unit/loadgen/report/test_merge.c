@@ -151,7 +151,8 @@ static void write_run(size_t number)
     tally_count(&result.tally, TALLY_unsent_busy, 4);
     tally_count(&result.tally, TALLY_unsent_late, 3);
     tally_count(&result.tally, TALLY_waited, 2);
-    negotiations_record(&result.negotiations, &(struct negotiation){"HTTP/2", "TLSv1.3", "AES"}, 5);
+    negotiations_record(&result.negotiations,
+                        &(struct negotiation){"HTTP/2", "TLSv1.3", "AES", "x25519"}, 5);
     write_report(names[number]);
     scenario_tally_free(result.scenarios);
     result.scenarios = NULL;
