@@ -3,6 +3,7 @@
 #include "common/macros.h"
 #include "daemon/base/hash.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -96,6 +97,30 @@ static int report_word(const struct config_entry *entry, struct span word, const
     return -1;
 }
 
+/* Other servers replace $1 and $uri, which are plain text here. Returns -1 after a report. */
+static int check_no_variable(const struct config_entry *entry, struct span word,
+                             struct config_report *report)
+{
+    const char *end = word.start + word.length;
+    const char *dollar = memchr(word.start, '$', word.length);
+    struct span name = {dollar, 1};
+    struct config_place place;
+
+    if (dollar == NULL)
+        return 0;
+    while (dollar + name.length < end && isalnum((unsigned char)dollar[name.length]))
+        name.length++;
+    if (!(name.length > 1 && isdigit((unsigned char)dollar[1])) && !span_is(name, SPAN("$uri")) &&
+        !(name.length == 1 && end - dollar > 1 && dollar[1] == '{'))
+        return 0;
+    place = config_entry_place(entry, (size_t)(dollar - entry->value), name.length);
+    config_report_error(report, &place,
+                        "'*' is the rest of the path, as in 301 /new/*; for /about to be "
+                        "about.html set [files] extensions; for a '$' write %24",
+                        "there is no variable '%.*s'", CONFIG_QUOTED(name));
+    return -1;
+}
+
 /* A path that may end in a star, "http" before it. */
 static int parse_from(const struct config_entry *entry, struct config_redirect *rule,
                       struct config_report *report)
@@ -148,6 +173,8 @@ static int parse_target(const struct config_entry *entry, struct span word,
 {
     char *star;
 
+    if (check_no_variable(entry, word, report) != 0)
+        return -1;
     rule->target = encode_target(word);
     if (rule->target == NULL)
         return -1;
@@ -172,6 +199,8 @@ static int parse_try_path(const struct config_entry *entry, struct span word,
     struct config_path path;
     const char *fault = config_path_read(word, &path);
 
+    if (check_no_variable(entry, word, report) != 0)
+        return -1;
     if (fault == NULL && path.below)
         fault = "it is the path of one file";
     if (fault != NULL)

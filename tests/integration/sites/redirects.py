@@ -135,10 +135,12 @@ def faults_of_rules_are_reported(bench):
                         ("/a = 301 /x/*\n", "the path before '=' has none"), ("/a = 301 /b c\n", "'c' is too much"),
                         ("/a = 410 /b\n", "'/b' is too much"), ("/a = try\n", "tries nothing"),
                         ("/a = try fiel\n", "'fiel' is not file, directory"), ("/a = try /b file\n", "'file' is not file"),
+                        ("/* = try file /$1.html\n", "there is no variable '$1'"), ("/* = try /x$uri 404\n", "variable '$uri'"),
+                        ("/a/* = 301 /b/$1\n", "there is no variable '$1'"), ("/a/* = 301 /b?x=${path}\n", "variable '$'"),
                         ("/a = pass\n[redirect host b.example]\n/a = pass\n", "there is no [host b.example]"),
                         ("/a = 301 https://h.example/b\n[host h.example]\n[redirect host h.example]\n"
                          "/b = 301 http://h.example/b\n", "the redirect of /b never ends")):
         expect_in(words, SiteServer(bench, "[redirect]\n" + text).check(), text)
-    for text in ("/a = 301 /b\n/b = 301 /c\n", "/* = 301 https://elsewhere.example/*\n", "/x/y = pass\n/x/* = 301 /x/y\n",
+    for text in ("/a = 301 /b?c=$d\n", "/a = try /%241 404\n", "/a = try /c$\n", "/a = 301 /b\n/b = 301 /c\n", "/* = 301 https://elsewhere.example/*\n", "/x/y = pass\n/x/* = 301 /x/y\n",
                  "http /a/* = 301 /b\n/a/b/* = 301 /c\n", "/a/b = 301 /b\n/a/* = 301 /c\n", "http /* = 301 https:\n"):
         expect_in("is valid", SiteServer(bench, "[redirect]\n" + text).check(), text)
