@@ -202,6 +202,18 @@ static void check_index(struct config_report *report, const struct config_place 
     }
 }
 
+static void check_coded_names(struct config_draft *draft)
+{
+    const struct config_words *names = &draft->config->files_coded_names;
+
+    for (size_t i = 0; i < names->count && !draft->faulty[KEY_files_coded_names]; i++)
+        if (strcmp(names->item[i], "br") != 0 && strcmp(names->item[i], "zst") != 0 &&
+            strcmp(names->item[i], "gz") != 0)
+            config_report_error(&draft->report, &draft->set_at[KEY_files_coded_names],
+                                "allowed: br, zst, gz", "'%s' is not the suffix of a coding",
+                                names->item[i]);
+}
+
 static void check_extensions(struct config_report *report, const struct config_place *place,
                              const struct config_words *extensions)
 {
@@ -430,6 +442,7 @@ static void check_site(struct config_draft *draft)
                         fallback_advice);
     if (!draft->faulty[KEY_tls_hsts])
         check_hsts(report, &draft->set_at[KEY_tls_hsts], config->tls_hsts);
+    check_coded_names(draft);
 }
 
 static void check_host(struct config_draft *draft, size_t number)

@@ -109,6 +109,7 @@ struct config_range {
 enum config_jail { JAIL_OFF, JAIL_ON, JAIL_STRICT };
 enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
 enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
+enum config_precompressed { PRECOMPRESSED_OFF, PRECOMPRESSED_ON, PRECOMPRESSED_ALONE };
 enum config_policy { POLICY_SIEVE, POLICY_LRU };
 enum config_dotfiles { DOTFILES_DENY, DOTFILES_ALLOW };
 enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as enum files_links */

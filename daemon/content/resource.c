@@ -5,6 +5,7 @@
 #include "daemon/http/date.h"
 #include "daemon/http/negotiation.h"
 #include "daemon/http/response.h"
+#include "daemon/http/target.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,6 +50,7 @@ struct build {
     const char *type;   /* media type */
     enum coding coding; /* CODING_IDENTITY: the file itself */
     bool made;          /* the variant is compressed here, not loaded from a file */
+    enum coding named;  /* CODING_IDENTITY, or that of a file which is requested by a coded name */
     struct variants variants;
     uint64_t directory_state, directory_ns; /* as in struct resource */
     uint64_t now_ns;
@@ -59,11 +61,43 @@ static const struct file_identity *file_of(const struct build *build)
     return &build->variants.member[build->made ? CODING_IDENTITY : build->coding];
 }
 
-static const char *type_of(const struct resource_source *source, const char *path)
+static const char *name_in(struct span path)
 {
-    const char *configured = header_rules_value(source->headers, path, "Content-Type");
+    return (const char *)memrchr(path.start, '/', path.length) + 1;
+}
 
-    return configured != NULL ? configured : mime_type(source->mime, path);
+/* Copies PATH without the extension of CODING, if it has this and another one: "/x.wasm.br". */
+static bool copy_uncoded(struct span path, enum coding coding, char *uncoded)
+{
+    struct span extension = coding_extensions[coding];
+    const char *name;
+
+    if (path.length <= extension.length ||
+        memcmp(path.start + path.length - extension.length, extension.start, extension.length) != 0)
+        return false;
+    memcpy(uncoded, path.start, path.length - extension.length);
+    uncoded[path.length - extension.length] = '\0';
+    name = strrchr(uncoded, '/') + 1;
+    return name[0] != '\0' && strchr(name + 1, '.') != NULL;
+}
+
+/* The media type by [headers], [files] coded_names and [mime]; and the coding by the name. */
+static void set_type(struct build *build)
+{
+    const struct resource_source *source = build->source;
+    const char *path = build->path.start;
+    const char *configured = header_rules_value(source->headers, path, "Content-Type");
+    char uncoded[TARGET_PATH_MAX];
+
+    build->type = mime_type(source->mime, path);
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (source->coded_names[i] && copy_uncoded(build->path, (enum coding)i, uncoded) &&
+            strcmp(mime_type(source->mime, uncoded), "application/x-tar") != 0) {
+            build->type = mime_type(source->mime, uncoded);
+            build->named = (enum coding)i;
+        }
+    if (configured != NULL)
+        build->type = configured;
 }
 
 /* A variant's Last-Modified is the later of both mtimes. */
@@ -83,7 +117,8 @@ static bool has_date(const struct build *build)
 
 static bool may_gzip(const struct build *build, uint64_t length)
 {
-    return build->source->compress && build->coding == CODING_IDENTITY && length >= COMPRESS_MIN &&
+    return build->source->compress && build->coding == CODING_IDENTITY &&
+           build->named == CODING_IDENTITY && length >= COMPRESS_MIN &&
            length <= build->source->memory_limit && coding_compressible(build->type);
 }
 
@@ -184,6 +219,7 @@ static void put_rules(struct head_text *head, const struct build *build, enum he
 /* Writes the field lines of the resource; LENGTH is the Content-Length. */
 static void write_head(struct head_text *head, const struct build *build, uint64_t length)
 {
+    enum coding coding = build->coding != CODING_IDENTITY ? build->coding : build->named;
     int64_t modified_s = modified_of(build), now_s = time(NULL);
     bool has_date_field = has_date(build);
 
@@ -193,8 +229,8 @@ static void write_head(struct head_text *head, const struct build *build, uint64
     append_to_head(head, "Content-Length: %" PRIu64 "\r\n", length);
     head->type_fields.start = head->length;
     append_to_head(head, "Content-Type: %s\r\n", build->type);
-    if (build->coding != CODING_IDENTITY)
-        append_to_head(head, "Content-Encoding: %s\r\n", coding_names[build->coding].start);
+    if (coding != CODING_IDENTITY)
+        append_to_head(head, "Content-Encoding: %s\r\n", coding_names[coding].start);
     end_piece(head, &head->type_fields);
     head->common_fields.start = head->length;
     put_rules(head, build, HEADER_OF_CONTENT);
@@ -320,6 +356,7 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     resource->body = body != NULL ? place_bytes(&place, body, body_length) : NULL;
     fill_head(resource, &head, text, &block, place_bytes(&place, block.bytes, block.length));
     resource->variants = build->variants;
+    resource->coded_only = false;
     resource->may_gzip = may_gzip(build, body_length);
     atomic_init(&resource->gzip_not_smaller, false);
     atomic_init(&resource->directory_state, build->directory_state);
@@ -359,6 +396,13 @@ static int load_body(const struct build *build, const struct file *file, enum fi
 {
     int failed;
 
+    if (file->fd < 0) { /* there are only its variants */
+        *resource = allocate(build, "", 0);
+        if (*resource == NULL)
+            return ENOMEM;
+        (*resource)->coded_only = true;
+        return 0;
+    }
     if (file->size <= build->source->copy_limit) {
         failed = load_copy(build, file, reading, resource);
         close(file->fd);
@@ -378,11 +422,6 @@ static int load_body(const struct build *build, const struct file *file, enum fi
 static int64_t wall_s(void)
 {
     return (int64_t)(clock_wall_ns() / NS_PER_S);
-}
-
-static const char *name_in(struct span path)
-{
-    return (const char *)memrchr(path.start, '/', path.length) + 1;
 }
 
 /*
@@ -415,14 +454,16 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource)
 {
-    struct build build = {
-        .source = source, .path = {path, length}, .type = type_of(source, path), .now_ns = now_ns};
+    struct build build = {.source = source, .path = {path, length}, .now_ns = now_ns};
     struct file file;
     int failed = opening == FILES_MAY_BLOCK ? open_with_state(&build, &file)
                                             : variants_open(source->root, source->precompressed,
                                                             path, opening, &file, &build.variants);
 
-    return failed != 0 ? failed : load_body(&build, &file, reading, resource);
+    if (failed != 0)
+        return failed;
+    set_type(&build);
+    return load_body(&build, &file, reading, resource);
 }
 
 /*
@@ -484,10 +525,9 @@ int resource_load_variant(const struct resource_source *source, const struct res
                           enum coding coding, enum files_effort opening, enum files_effort reading,
                           struct resource **resource)
 {
-    const struct build build = {
+    struct build build = {
         .source = source,
         .path = original->file_path,
-        .type = type_of(source, original->file_path.start),
         .coding = coding,
         .made = original->variants.member[coding].inode == 0,
         .variants = original->variants,
@@ -498,6 +538,7 @@ int resource_load_variant(const struct resource_source *source, const struct res
     struct file file;
     int failed;
 
+    set_type(&build);
     if (build.made)
         return make_variant(&build, original, reading, resource);
     failed =
@@ -554,7 +595,8 @@ static int check_all(const struct resource_source *source, struct resource *reso
         return 0;
     if (failed != 0)
         return ESTALE;
-    close(file.fd);
+    if (file.fd >= 0)
+        close(file.fd);
     if (directory_state != 0 &&
         !variants_complete(check->fd, name_in(resource->file_path), &variants))
         directory_state = 0;

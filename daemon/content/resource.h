@@ -47,6 +47,7 @@ struct head_pieces {
 struct resource {
     struct span file_path;         /* ends with a NUL */
     struct variants variants;      /* as they were when this was loaded */
+    bool coded_only;               /* the file does not exist: nothing to send but its variants */
     bool may_gzip;                 /* a gzip variant can be made from it */
     _Atomic bool gzip_not_smaller; /* it was made, but was not smaller */
     /*
@@ -76,8 +77,9 @@ struct resource_source {
     const struct header_rules *headers;
     uint64_t memory_limit; /* bytes; no gzip variant is made of larger files */
     uint64_t copy_limit;   /* bytes; larger files are kept open and sent with sendfile() */
-    bool precompressed;    /* look for variants beside the files */
-    bool compress;         /* make gzip variants of compressible files */
+    enum config_precompressed precompressed; /* look for variants beside the files */
+    bool coded_names[CODING_COUNT]; /* a file whose name ends with its extension has this coding */
+    bool compress;                  /* make gzip variants of compressible files */
 };
 
 /*

@@ -81,20 +81,46 @@ static int probe_variant(const struct files_root *root, const char *path, enum c
     return 0;
 }
 
-int variants_open(const struct files_root *root, bool precompressed, const char *path,
-                  enum files_effort effort, struct file *file, struct variants *variants)
+static int probe_variants(const struct files_root *root, const char *path, enum files_effort effort,
+                          struct variants *variants)
 {
+    int failed = 0;
+
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
+        failed = probe_variant(root, path, (enum coding)i, effort, variants);
+    return failed;
+}
+
+/* PATH does not exist. Returns 0 if it has variants, else ENOENT or EAGAIN. */
+static int open_alone(const struct files_root *root, const char *path, enum files_effort effort,
+                      struct file *file, struct variants *variants)
+{
+    int failed = probe_variants(root, path, effort, variants);
+
+    *file = (struct file){.fd = -1};
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (variants->member[i].inode != 0)
+            return failed;
+    return failed != 0 ? failed : ENOENT;
+}
+
+int variants_open(const struct files_root *root, enum config_precompressed precompressed,
+                  const char *path, enum files_effort effort, struct file *file,
+                  struct variants *variants)
+{
+    bool probes = precompressed != PRECOMPRESSED_OFF && !is_variant(path);
     int failed = files_open(root, path, effort, file);
 
     memset(variants, 0, sizeof(*variants));
+    if (failed == ENOENT && probes && precompressed == PRECOMPRESSED_ALONE)
+        return open_alone(root, path, effort, file, variants);
     if (failed != 0)
         return failed;
     if (file->directory)
         failed = EISDIR;
     variants->member[CODING_IDENTITY] = identity_of(file);
-    if (precompressed && !is_variant(path))
-        for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
-            failed = probe_variant(root, path, (enum coding)i, effort, variants);
+    if (failed == 0 && probes)
+        failed = probe_variants(root, path, effort, variants);
     if (failed != 0)
         close(file->fd);
     return failed;
@@ -145,7 +171,7 @@ bool variants_complete(int directory, const char *name, const struct variants *v
 {
     struct file file;
 
-    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+    for (int i = CODING_IDENTITY; i < CODING_COUNT; i++)
         if (variants->member[i].inode == 0 &&
             look_at(directory, name, (enum coding)i, &file) != ENOENT)
             return false;

@@ -27,12 +27,14 @@ struct variants {
 };
 
 /*
- * Opens PATH, fills *FILE (the caller owns its descriptor), and, with PRECOMPRESSED, looks for its
- * variants. A variant whose mtime is older than the file's (in whole seconds) is out of date and
- * ignored. Returns 0; EISDIR, with nothing open; or another errno of files_open().
+ * Opens PATH, fills *FILE (the caller owns its descriptor), and unless PRECOMPRESSED is off looks
+ * for its variants. A variant whose mtime is older than the file's (in whole seconds) is out of
+ * date and ignored. Variants that stand alone are enough: then file->fd is -1. Returns 0; EISDIR,
+ * with nothing open; or another errno of files_open().
  */
-int variants_open(const struct files_root *root, bool precompressed, const char *path,
-                  enum files_effort effort, struct file *file, struct variants *variants);
+int variants_open(const struct files_root *root, enum config_precompressed precompressed,
+                  const char *path, enum files_effort effort, struct file *file,
+                  struct variants *variants);
 
 /*
  * Opens PATH's variant in CODING. Returns 0, ESTALE if it is not the one in VARIANTS, or an errno.
@@ -47,8 +49,8 @@ int variants_open_one(const struct files_root *root, const char *path, enum codi
 bool variants_unchanged(int directory, const char *name, const struct variants *variants);
 
 /*
- * Returns true if every name of a variant that exists in DIRECTORY is a member. Other such files
- * are out of date, not readable, or dangling links, and could become members without a change of
+ * Returns true if every name of the file or a variant that exists in DIRECTORY is a member. Other
+ * such files are out of date, not readable, or dangling links, and could become members without a change of
  * the directory.
  */
 bool variants_complete(int directory, const char *name, const struct variants *variants);

@@ -548,12 +548,12 @@ static int choose_variant(struct transaction *transaction, struct resource *reso
     while (coding_next(&accepts, &coding)) {
         int failed;
 
+        if (coding == CODING_IDENTITY ? resource->coded_only : !has_variant(resource, coding))
+            continue;
         if (coding == CODING_IDENTITY) {
             *chosen = resource;
             return 0;
         }
-        if (!has_variant(resource, coding))
-            continue;
         failed = find_or_load_variant(transaction, resource, coding, chosen);
         if (failed == 0 || failed == LOOKUP_MUST_WAIT)
             return failed;
@@ -568,6 +568,12 @@ int lookup_variant(struct transaction *transaction, struct resource **resource)
     struct resource *original = *resource;
     int failed = choose_variant(transaction, original, resource);
 
+    if (failed == LOOKUP_NOT_ACCEPTABLE &&
+        transaction->uncoded) { /* a range of coded bytes, then */
+        transaction->accepts = lookup_accepted_codings(transaction->context, transaction->request);
+        transaction->uncoded = false;
+        failed = choose_variant(transaction, original, resource);
+    }
     if (failed != 0 || *resource != original)
         resource_release(transaction->context->worker->cache, original);
     return failed;

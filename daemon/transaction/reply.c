@@ -231,6 +231,10 @@ static enum transaction_result put_error(struct transaction *transaction, int st
     transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
+    if (failed == 0 && page->coded_only) {
+        release_resource(transaction, page);
+        failed = ENOENT;
+    }
     if (failed != 0) {
         struct span built_in = response_error_page(status);
 

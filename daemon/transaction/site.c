@@ -191,6 +191,17 @@ static int make_hsts(struct site *site, const char *value)
     return 0;
 }
 
+/* The codings whose extension is in [files] coded_names. */
+static void set_coded_names(struct site *site)
+{
+    const struct config_words *names = &site->config->files_coded_names;
+
+    for (size_t i = 0; i < names->count; i++)
+        for (int coding = CODING_IDENTITY + 1; coding < CODING_COUNT; coding++)
+            if (strcmp(names->item[i], coding_extensions[coding].start + 1) == 0)
+                site->source.coded_names[coding] = true;
+}
+
 static void fill_source(struct site *site, const struct mime_table *mime)
 {
     const struct config *config = site->config;
@@ -201,11 +212,12 @@ static void fill_source(struct site *site, const struct mime_table *mime)
         .memory_limit = config->cache_max_object,
         .copy_limit = config->cache_max_copy < config->cache_max_object ? config->cache_max_copy
                                                                         : config->cache_max_object,
-        .precompressed = config->cache_precompressed,
+        .precompressed = (enum config_precompressed)config->cache_precompressed,
         .compress = config->cache_compress && config->cache_enabled,
         .mime = mime,
         .root = &site->root,
     };
+    set_coded_names(site);
 }
 
 static int fill_site(struct site *site, const struct mime_table *mime)

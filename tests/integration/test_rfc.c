@@ -63,6 +63,10 @@ static const struct rfc_case ranges_cases[] = {
 #include "rfc/ranges.def"
 };
 
+static const struct rfc_case alone_cases[] = {
+#include "rfc/alone.def"
+};
+
 static const struct rfc_case fallback_cases[] = {
 #include "rfc/fallback.def"
 };

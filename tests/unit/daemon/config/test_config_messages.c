@@ -188,6 +188,8 @@ static const struct word_error file_errors[] = {
      "write file names without a path, as in index.html index.htm"},
     {"[files]\nextensions = html .htm\n", 2, 14, "html .htm", "'.htm' is not a file name extension",
      "write the extension without the dot: html, not .html"},
+    {"[files]\ncoded_names = br deflate\n", 2, 15, "br deflate",
+     "'deflate' is not the suffix of a coding", "allowed: br, zst, gz"},
     {"[host a.test]\nextensions = a/b\n", 2, 14, "a/b", "'a/b' is not a file name extension",
      "write the extension without the dot: html, not .html"},
     {"[files]\nerror_pages = errors\n", 2, 15, "errors", "'errors' does not begin with '/'",

@@ -100,6 +100,33 @@ static void identity_is_that_of_the_file(void **state)
         assert_false(has_member(&variants, (enum coding)i));
 }
 
+static void variants_alone_are_found_if_wanted(void **state)
+{
+    struct variants variants;
+    struct file file;
+
+    (void)state;
+    put("a.br", NEWEST_S);
+    put("a.gz", 1);
+    assert_int_equal(
+        variants_open(&root, PRECOMPRESSED_ON, "/a", FILES_MAY_BLOCK, &file, &variants), ENOENT);
+    assert_int_equal(
+        variants_open(&root, PRECOMPRESSED_ALONE, "/a", FILES_MAY_BLOCK, &file, &variants), 0);
+    assert_int_equal(file.fd, -1);
+    assert_false(has_member(&variants, CODING_IDENTITY));
+    assert_true(has_member(&variants, CODING_BR));
+    assert_true(has_member(&variants, CODING_GZIP));
+    assert_false(has_member(&variants, CODING_ZSTD));
+    assert_true(variants_complete(root.fd, "a", &variants));
+    put("a", NEWEST_S); /* now there is an original */
+    assert_false(variants_complete(root.fd, "a", &variants));
+    assert_int_equal(
+        variants_open(&root, PRECOMPRESSED_ALONE, "/b", FILES_MAY_BLOCK, &file, &variants), ENOENT);
+    assert_int_equal(
+        variants_open(&root, PRECOMPRESSED_ALONE, "/b.br", FILES_MAY_BLOCK, &file, &variants),
+        ENOENT);
+}
+
 static void variant_is_not_older_than_its_file(void **state)
 {
     struct variants variants;
@@ -283,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(identity_is_that_of_the_file),
+        TEST(variants_alone_are_found_if_wanted),
         TEST(variant_is_not_older_than_its_file),
         TEST(variant_has_no_variants),
         TEST(missing_file_has_no_members),

@@ -48,6 +48,20 @@ static int set_up_with_variants(void **state)
     return 0;
 }
 
+static int set_up_with_lone_variant(void **state)
+{
+    char path[64];
+
+    (void)state;
+    own_site_make();
+    snprintf(path, sizeof(path), "%s/www/errors", own_directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    own_site_put_text("errors/406.html.br", "coded page");
+    own_site_put_text("a.txt.br", "a in br");
+    own_site_open("[cache]\nprecompressed = alone\n");
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -472,6 +486,34 @@ static void gzip_is_made_by_a_job_and_cached(void **state)
     assert_true(answer.body_length < 100);
 }
 
+/* Also when it appears, and disappears again, while its variant is cached. */
+static void variant_alone_is_found_until_there_is_a_file(void **state)
+{
+    static const char br[] = "Accept-Encoding: br\r\n";
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        own_system.cold = i == 0;
+        assert_int_equal(own_site_get("/a.txt", br), 200);
+        assert_string_equal(answer.body, "a in br");
+        assert_string_equal(own_site_field("Content-Encoding"), "br");
+        own_system.cold = false;
+        expect("/a.txt", 406, OUTCOME_ERROR, 0);
+        assert_string_equal(own_site_field("Content-Encoding"), "");
+        assert_non_null(strstr(answer.body, "<html")); /* not the coded page */
+        own_site_put_text("a.txt", "original");
+        pass(MAX_AGE_MS);
+        expect("/a.txt", 200, OUTCOME_MISS, 0);
+        assert_string_equal(answer.body, "original");
+        own_site_remove("a.txt");
+        pass(MAX_AGE_MS);
+    }
+    assert_int_equal(own_site_get("/a.txt", br), 200);
+    own_site_remove("a.txt.br");
+    pass(MAX_AGE_MS);
+    assert_int_equal(own_site_get("/a.txt", br), 404);
+}
+
 static void gzip_that_is_not_smaller_is_not_made_again(void **state)
 {
     (void)state;
@@ -601,6 +643,8 @@ int main(void)
         TEST_WITH_VARIANTS(variant_is_chosen_by_accept_encoding),
         TEST_WITH_VARIANTS(variant_is_loaded_once),
         TEST_WITH_VARIANTS(gzip_is_made_by_a_job_and_cached),
+        cmocka_unit_test_setup_teardown(variant_alone_is_found_until_there_is_a_file,
+                                        set_up_with_lone_variant, tear_down),
         TEST_WITH_VARIANTS(gzip_that_is_not_smaller_is_not_made_again),
         TEST_WITH_VARIANTS(without_a_job_another_coding_is_sent),
         TEST_WITH_VARIANTS(variant_that_needs_a_disk_is_loaded_by_a_job),
