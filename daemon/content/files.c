@@ -187,6 +187,8 @@ int files_find(const struct files_root *root, const char *path, enum files_effor
     *file = (struct file){.fd = -1};
     path += strspn(path, "/");
     error = find_path(root, path[0] != '\0' ? path : ".", effort, &fd);
+    if (error == ENOENT && fstat(root->fd, &status) == 0 && status.st_nlink == 0)
+        return ESTALE;
     if (error != 0)
         return error;
     if (fstat(fd, &status) != 0)
@@ -267,6 +269,7 @@ int files_status(int error)
     case EBUSY:
     case EMFILE:
     case ENFILE:
+    case ESTALE:
     case ENOMEM:
         return 503;
     default:

@@ -52,7 +52,8 @@ struct file {
 /*
  * Finds PATH (absolute within the root and canonical: "/a/b.html"). Returns 0 with *FILE filled,
  * whose descriptor is an O_PATH one, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (with
- * FILES_CACHED_ONLY), ENOTDIR, EMFILE, EXDEV (".." or a link out of the root), EBUSY (try again) …
+ * FILES_CACHED_ONLY), ENOTDIR, EMFILE, EXDEV (".." or a link out of the root), EBUSY (try again),
+ * ESTALE (the root itself has been removed) …
  * Anything but a regular file or a directory (FIFO, socket, device) is EACCES and not opened. On
  * kernels without RESOLVE_CACHED, FILES_CACHED_ONLY may block.
  */

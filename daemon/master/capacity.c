@@ -111,7 +111,7 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
     uint64_t addresses = config->server_listen.count;
     uint64_t of_worker = descriptors_of_worker(config, threads);
     uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads +
-                         LOG_FILES_DESCRIPTORS * log_targets_count(config);
+                         config->host_count + LOG_FILES_DESCRIPTORS * log_targets_count(config);
     uint64_t needed = of_worker > of_master ? of_worker : of_master;
     struct rlimit limit;
 

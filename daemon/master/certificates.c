@@ -110,7 +110,7 @@ static void start_renewing(struct master *master)
     if (!certificates->pending ||
         (certificates->reloaded_ns != 0 && now - certificates->reloaded_ns < RELOAD_PAUSE_NS))
         return;
-    if (!reload_renew_certificates(master))
+    if (!reload_renew(master, RENEWAL_CERTIFICATES))
         return;
     certificates->reloaded_ns = now;
     certificates->reloading = true;
@@ -165,14 +165,14 @@ void certificates_stop(struct master *master)
     reconcile_acme(master);
 }
 
-void certificates_committed(struct master *master, bool changed)
+void certificates_committed(struct master *master, enum renewal renewal)
 {
     struct certificates *certificates = &master->certificates;
 
     if (certificates->reloading)
         certificates->pending = certificates->again;
     certificates->reloading = false;
-    if (!changed)
+    if (renewal != RENEWAL_CONFIG)
         return;
     acme_process_stop(&certificates->process); /* the next one has the new configuration */
     reconcile_acme(master);

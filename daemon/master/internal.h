@@ -99,14 +99,38 @@ struct certificates {
     uint64_t reloaded_ns; /* when the last one started; 0: never */
 };
 
+/* What a reload replaces. */
+enum renewal {
+    RENEWAL_CONFIG,       /* everything */
+    RENEWAL_CERTIFICATES, /* not the configuration, whatever its file says by now */
+    RENEWAL_ROOTS,        /* the same */
+};
+
+/* Of the configuration: the roots of all sites, then the directories of follow_into. */
+struct roots {
+    size_t count;
+    const char **path; /* belong to the configuration */
+    int *fd;           /* -1: that of the first site */
+    bool *missing;     /* reported: there is no directory with this path */
+};
+
+/* Looks for other directories in their place. */
+struct root_watch {
+    int inotify;           /* -1: none */
+    struct event *changed; /* inotify is readable */
+    struct event *look;
+    uint64_t next_ns; /* another generation starts no earlier; monotonic */
+};
+
 struct reload {
     struct config *previous;            /* while the new workers start, else NULL */
     struct log_files new_logs;          /* opened for the new configuration, meanwhile */
     struct metrics_sockets new_metrics; /* the same */
     struct tls_context *previous_tls;
+    struct roots previous_roots;
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */
-    bool renewing;          /* only the certificates are new: the configuration stays */
+    enum renewal renewal;   /* of the last attempt */
     uint64_t started, done; /* numbers of attempts */
     uint64_t last_attempt;  /* 0: the last request was refused */
     char *last_failure;     /* NULL: the last attempt succeeded */
@@ -179,6 +203,8 @@ struct master {
     struct auxiliary auxiliary;
     struct certificates certificates;
     struct reload reload;
+    struct roots roots; /* of the current generation */
+    struct root_watch root_watch;
     struct upgrade upgrade;
     struct monitor monitor;
 };
@@ -256,11 +282,10 @@ uint64_t reload_request(struct master *master);
 void reload_request_by(struct master *master, const char *by);
 
 /*
- * Starts a reload of only the certificates: the configuration stays as it is, whatever its file
- * says by now. Returns false if another change is under way: then call it again later. Errors are
- * logged.
+ * Starts a reload of only the certificates or the roots. Returns false if another change is under
+ * way: then call it again later. Errors are logged.
  */
-bool reload_renew_certificates(struct master *master);
+bool reload_renew(struct master *master, enum renewal renewal);
 
 /* Starts the queued reload, if there is one. Call when no old worker is left. */
 void reload_start_waiting(struct master *master);
@@ -275,6 +300,22 @@ void reload_worker_not_started(struct master *master, const char *why);
 
 /* True if that attempt has ended, successfully or not. */
 bool reload_is_done(const struct master *master, uint64_t attempt);
+
+/* --- roots.c: the document roots --- */
+
+/* Returns 0, or -1 with WHY and ROOTS empty. */
+int roots_open(struct roots *roots, const struct config *config, char *why, size_t size);
+void roots_close(struct roots *roots);
+
+/* Watches for changes. Returns 0, or -1: out of memory. */
+int root_watch_start(struct master *master);
+void root_watch_free(struct root_watch *watch);
+
+/* Once a second: if another directory has the path of a root, starts a generation that serves it. */
+void roots_look(struct master *master);
+
+/* Logs which roots differ from those BEFORE, now that the new ones are in use. */
+void roots_committed(struct master *master, const struct roots *before);
 
 /* --- upgrade.c: another binary --- */
 
@@ -422,8 +463,8 @@ void certificates_free(struct certificates *certificates);
 void certificates_start(struct master *master);
 void certificates_stop(struct master *master);
 
-/* Call when a reload is in force. CHANGED: the configuration may be another one. */
-void certificates_committed(struct master *master, bool changed);
+/* Call when a reload is in force. RENEWAL_CONFIG: the configuration may be another one. */
+void certificates_committed(struct master *master, enum renewal renewal);
 
 /*
  * Once a second: starts what waits, ends a process that hangs, publishes the table of certificates.

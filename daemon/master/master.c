@@ -63,6 +63,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     notify_alive();
     supervisor_check(master, now);
     certificates_check(master, now);
+    roots_look(master);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -103,6 +104,7 @@ static void free_parts(struct master *master, bool remove)
     reload_free(&master->reload);
     certificates_free(&master->certificates);
     upgrade_free(&master->upgrade);
+    root_watch_free(&master->root_watch);
     control_socket_close(master->control, remove);
     auxiliary_free(&master->auxiliary);
     rebalance_free(&master->rebalance);
@@ -160,6 +162,8 @@ static void end_master(struct master *master)
     log_files_close(&auxiliary->logs);
     metrics_sockets_close(&auxiliary->metrics_sockets);
     host_table_free(&master->hosts);
+    roots_close(&master->roots);
+    roots_close(&master->reload.previous_roots);
     tls_context_free(master->certificates.tls);
     tls_tickets_free(master->certificates.tickets);
     if (master->certificates.process.program_fd >= 0)
@@ -244,9 +248,10 @@ static int make_parts(struct master *master)
         host_table_assign_logs(&master->hosts, config, &master->auxiliary.logs.targets, why,
                                sizeof(why)) != 0 ||
         capacity_prepare(master, config->workers_processes, config->workers_threads, why,
-                         sizeof(why)) != 0)
+                         sizeof(why)) != 0 ||
+        roots_open(&master->roots, config, why, sizeof(why)) != 0)
         return fail_start(why);
-    return 0;
+    return root_watch_start(master) == 0 ? 0 : fail_start("out of memory");
 }
 
 static int make_master_events(struct master *master)
@@ -325,6 +330,7 @@ int master_run(struct config *config, const struct options *options)
         .pid_file = {.lock_fd = -1},
         .auxiliary = {.logs = LOG_FILES_NONE, .doorbell = -1, .alive = {-1, -1}},
         .reload = {.new_logs = LOG_FILES_NONE},
+        .root_watch = {.inotify = -1},
         .certificates = {.process = {.program_fd = -1}},
         .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1},
     };

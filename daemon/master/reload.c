@@ -162,24 +162,44 @@ static int prepare_sockets(struct master *master, char *why, size_t size)
     return -1;
 }
 
+/* A renewal of the roots keeps the certificates in use, even if their files are bad by now. */
+static int renew_certificates(struct master *master, char *why, size_t size)
+{
+    if (master->reload.renewal != RENEWAL_ROOTS)
+        return certificates_load(master, why, size);
+    tls_context_hold(master->certificates.tls);
+    return 0;
+}
+
+/* Logs and sockets of the other processes, which have the same configuration after a renewal. */
+static int prepare_auxiliary(struct master *master, char *why, size_t size)
+{
+    struct reload *reload = &master->reload;
+
+    if (reload->renewal != RENEWAL_CONFIG)
+        return 0;
+    if (log_files_open(&reload->new_logs, master->config, why, size) != 0)
+        return -1;
+    if (metrics_sockets_open(&reload->new_metrics, master->config,
+                             &master->auxiliary.metrics_sockets, NULL, why, size) == 0)
+        return 0;
+    log_files_close(&reload->new_logs);
+    return -1;
+}
+
 /* Opens and reserves what master->config needs. Returns 0, or -1 with WHY and nothing changed. */
 static int prepare_reload(struct master *master, char *why, size_t size)
 {
     struct reload *reload = &master->reload;
     struct tls_context *previous = master->certificates.tls;
 
-    if (log_files_open(&reload->new_logs, master->config, why, size) != 0)
+    if (prepare_auxiliary(master, why, size) != 0)
         return -1;
-    if (metrics_sockets_open(&reload->new_metrics, master->config,
-                             &master->auxiliary.metrics_sockets, NULL, why, size) != 0) {
-        log_files_close(&reload->new_logs);
-        return -1;
-    }
     if (prepare_sockets(master, why, size) == 0) {
         if (host_table_assign(&master->hosts, &master->segment, master->config, why, size) == 0) {
             if (host_table_assign_logs(&master->hosts, master->config, &reload->new_logs.targets,
                                        why, size) == 0 &&
-                certificates_load(master, why, size) == 0) {
+                renew_certificates(master, why, size) == 0) {
                 reload->previous_tls = previous;
                 return 0;
             }
@@ -197,15 +217,20 @@ static int take_over_config(struct master *master, struct config *config)
 {
     struct reload *reload = &master->reload;
     struct config *previous = master->config;
+    struct roots roots;
     char why[512];
 
     master->config = config;
-    if (prepare_reload(master, why, sizeof(why)) != 0) {
+    if (roots_open(&roots, config, why, sizeof(why)) != 0 ||
+        prepare_reload(master, why, sizeof(why)) != 0) {
+        roots_close(&roots);
         master->config = previous;
         free_config(config, previous);
         set_text(&reload->refusal, why);
         return -1;
     }
+    reload->previous_roots = master->roots;
+    master->roots = roots;
     json_decref(reload->changed);
     reload->changed = list_changes(previous, config);
     notify_reloading();
@@ -230,7 +255,8 @@ static struct config *load_or_refuse(struct master *master)
 int act_start_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
-    struct config *config = reload->renewing ? master->config : load_or_refuse(master);
+    struct config *config =
+        reload->renewal != RENEWAL_CONFIG ? master->config : load_or_refuse(master);
     bool waited = reload->waiting;
 
     reload->waiting = false;
@@ -283,13 +309,14 @@ void reload_request_by(struct master *master, const char *by)
     request_and_log(master);
 }
 
-bool reload_renew_certificates(struct master *master)
+bool reload_renew(struct master *master, enum renewal renewal)
 {
     if (master->life.state != LIFE_serving || master->reload.waiting)
         return false;
-    master->reload.renewing = true;
+    master->reload.renewal = renewal;
     request_and_log(master);
-    master->reload.renewing = false;
+    if (master->reload.previous == NULL)
+        master->reload.renewal = RENEWAL_CONFIG;
     return true;
 }
 
@@ -305,6 +332,7 @@ static void end_reload(struct reload *reload)
 {
     notify_send("READY=1");
     reload->previous = NULL;
+    reload->renewal = RENEWAL_CONFIG;
     reload->done = reload->started;
 }
 
@@ -345,7 +373,7 @@ int act_commit_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
     struct config *previous = reload->previous;
-    bool renewed = previous == master->config;
+    enum renewal renewal = reload->renewal;
     char *keys, why[512];
 
     end_reload(reload);
@@ -354,23 +382,28 @@ int act_commit_reload(struct master *master)
     listeners_commit(master->listeners, dispatch_drain_listener, master);
     if (dispatch_update_listeners(master) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
-    certificates_committed(master, !renewed);
+    certificates_committed(master, renewal);
     summary_set_interval(master, master->config->log_summary_interval);
     if (control_socket_set_access(master->control, master->config, why, sizeof(why)) != 0)
         event_log(LEVEL_ERROR, "%s", why);
     host_table_commit(&master->hosts, &master->segment);
     publish_config(master);
-    if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
-        metrics_settings_differ(previous, master->config))
-        auxiliary_renew_metrics(master);
-    take_over_logs(master, previous);
+    if (renewal == RENEWAL_CONFIG) {
+        if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
+            metrics_settings_differ(previous, master->config))
+            auxiliary_renew_metrics(master);
+        take_over_logs(master, previous);
+    }
+    if (renewal == RENEWAL_ROOTS)
+        roots_committed(master, &reload->previous_roots);
+    roots_close(&reload->previous_roots);
     free_config(previous, master->config);
     tls_context_free(reload->previous_tls);
     reload->previous_tls = NULL;
-    if (renewed) {
+    if (renewal == RENEWAL_CERTIFICATES)
         event_log(LEVEL_INFO, "new certificates in use, generation %u", master->workers.generation);
+    if (renewal != RENEWAL_CONFIG)
         return 0;
-    }
     keys = json_dumps(reload->changed, JSON_COMPACT);
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
               master->workers.generation, keys != NULL ? keys : "?");
@@ -387,6 +420,9 @@ int act_abandon_reload(struct master *master)
     metrics_sockets_close(&reload->new_metrics);
     log_files_close(&reload->new_logs);
     host_table_abandon(&master->hosts, &master->segment);
+    roots_close(&master->roots);
+    master->roots = reload->previous_roots;
+    reload->previous_roots = (struct roots){.count = 0};
     free_config(master->config, reload->previous);
     master->config = reload->previous;
     tls_context_free(master->certificates.tls);

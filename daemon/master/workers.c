@@ -157,6 +157,7 @@ static pid_t fork_worker(const struct worker_process *worker, const struct pairs
                                  .segment = &master->segment,
                                  .slot = worker->slot,
                                  .host_places = master->hosts.place,
+                                 .roots = master->roots.fd,
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
                                  .doorbell = master->auxiliary.doorbell,

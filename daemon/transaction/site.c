@@ -39,28 +39,33 @@ static int open_site_link_roots(struct files_root *root, const struct config *co
     return link_root == NULL && into->count > 0 ? -1 : 0;
 }
 
+static int open_root(const char *path, const int *held, size_t i)
+{
+    return held != NULL ? held[i] : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* The first site's root, and what all roots share. */
-static int open_first(struct site *site)
+static int open_first(struct site *site, const int *held)
 {
     site->root.links = (enum files_links)site->config->files_symlinks;
     if (open_site_link_roots(&site->root, site->config) != 0)
         return -1;
-    site->root.fd = open(site->config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    site->root.fd = open_root(site->config->server_root, held, 0);
     site->root.descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return site->root.fd >= 0 && site->root.descriptors >= 0 ? 0 : -1;
 }
 
 /* All but the directory itself is the same for all sites. */
-static int open_other(struct site *site, const struct site *first)
+static int open_other(struct site *site, const struct site *first, const int *held)
 {
     site->root = first->root;
     site->shares_root = strcmp(site->own->root, site->config->server_root) == 0;
     if (!site->shares_root)
-        site->root.fd = open(site->own->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        site->root.fd = open_root(site->own->root, held, site->number);
     return site->root.fd >= 0 ? 0 : -1;
 }
 
-int sites_open(struct sites *sites, const struct config *config)
+int sites_open(struct sites *sites, const struct config *config, const int *held)
 {
     struct site *site = calloc(config->host_count + 1, sizeof(*site));
 
@@ -73,7 +78,7 @@ int sites_open(struct sites *sites, const struct config *config)
                                 .own = i > 0 ? &config->hosts[i - 1] : NULL,
                                 .root = {.fd = -1, .descriptors = -1}};
         sites->count++;
-        if ((i == 0 ? open_first(site) : open_other(&site[i], site)) != 0)
+        if ((i == 0 ? open_first(site, held) : open_other(&site[i], site, held)) != 0)
             return -1;
     }
     return 0;

@@ -38,10 +38,11 @@ struct sites {
 };
 
 /*
- * Opens the roots of all sites of CONFIG, before the sandbox. Returns 0, or -1 with errno; call
+ * Opens the roots of all sites of CONFIG, before the sandbox; or takes them over from HELD, by
+ * site, where those that share the root of site 0 have -1. Returns 0, or -1 with errno; call
  * sites_close() in both cases.
  */
-int sites_open(struct sites *sites, const struct config *config);
+int sites_open(struct sites *sites, const struct config *config, const int *held);
 
 /*
  * Logs a warning for each root that this process may not enter, so that all of its files are

@@ -59,11 +59,12 @@ struct worker {
 /* worker.c */
 
 /*
- * Opens the root and the directories of [files] follow_into, with the master's privileges. CONFIG
- * is borrowed; CONTEXT is all zero. Returns 0, or -1 with errno. The caller must call
+ * Opens the roots, unless they are given as ROOTS (see worker.h), and the directories of [files]
+ * follow_into, with the master's privileges. CONFIG is borrowed; CONTEXT is all zero. Returns 0, or -1 with errno. The caller must call
  * worker_context_close() in either case.
  */
-int worker_context_open(struct worker_context *context, const struct config *config);
+int worker_context_open(struct worker_context *context, const struct config *config,
+                        const int *roots);
 
 /*
  * In the sandbox: creates the remaining members and starts the offload threads, which publish in

@@ -53,14 +53,15 @@ static int make_cache(struct worker_context *context)
     return context->cache != NULL ? 0 : -1;
 }
 
-int worker_context_open(struct worker_context *context, const struct config *config)
+int worker_context_open(struct worker_context *context, const struct config *config,
+                        const int *roots)
 {
     struct rlimit limit;
 
     context->config = config;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) /* getrlimit() fails in the sandbox */
         context->cache_descriptors = worker_cache_descriptors(&limit);
-    return sites_open(&context->sites, config);
+    return sites_open(&context->sites, config, roots);
 }
 
 int worker_context_fill(struct worker_context *context, struct segment_worker *block)
@@ -646,7 +647,7 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->mailbox.eventfd = -1;
     if (segment_restrict_worker(setup->segment, setup->slot) != 0 ||
-        worker_context_open(&worker->context, setup->config) != 0 ||
+        worker_context_open(&worker->context, setup->config, setup->roots) != 0 ||
         enter_sandbox(&worker->context.sites, setup) != 0)
         return -1;
     if (setup->slot == 0) /* one warning, not one by each worker */

@@ -22,7 +22,8 @@ struct worker_setup {
     struct tls_tickets *tickets;          /* belong to tls; the worker receives new keys */
     uint32_t slot;                        /* number of the worker in the segment */
     const struct host_place *host_places; /* [sites]; NULL: hosts are not counted */
-    int command_fd;                       /* its ends of the two channels; the worker owns them */
+    const int *roots; /* [sites] open document roots; -1: that of site 0. The worker owns them */
+    int command_fd;   /* its ends of the two channels; the worker owns them */
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */
     int alive_fd; /* write end of a pipe, of which the logger has the read end; never written */

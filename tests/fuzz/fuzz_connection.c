@@ -121,7 +121,7 @@ static void make_thread(void)
     snprintf(root_override, sizeof(root_override), "server.root=%s", root);
     MUST(config_load(&config, &sources, stderr) == 0);
     make_segment(&segment);
-    MUST(worker_context_open(&worker, &config) == 0 && mailbox_open(&mailbox, 0, NULL) == 0);
+    MUST(worker_context_open(&worker, &config, NULL) == 0 && mailbox_open(&mailbox, 0, NULL) == 0);
     worker.segment = &segment;
     worker.shortages = &shortages;
     worker.main = &mailbox;

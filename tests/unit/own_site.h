@@ -210,7 +210,7 @@ static inline void own_site_open(const char *text)
                                               .tls_covers = own_site_covers,
                                               .main = &own_site.main,
                                               .doorbell = -1};
-    assert_int_equal(worker_context_open(&own_site.worker, &own_site.config), 0);
+    assert_int_equal(worker_context_open(&own_site.worker, &own_site.config, NULL), 0);
     assert_int_equal(worker_context_fill(&own_site.worker, segment_worker(&own_site.segment, 0)),
                      0);
     thread = segment_thread(&own_site.segment, 0);

@@ -10,6 +10,7 @@ import sys
 
 import access  # noqa: F401
 import cors  # noqa: F401
+import deploys  # noqa: F401
 import first  # noqa: F401
 import host_logs  # noqa: F401
 import hosts  # noqa: F401

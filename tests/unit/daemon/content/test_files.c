@@ -536,6 +536,22 @@ static void file_is_found_while_its_root_is_renamed(void **state)
 }
 
 /* Without openat2(), the path that the kernel gives is compared; it then ends with " (deleted)". */
+/* A root that was removed may be made again, unlike a file. */
+static void file_below_a_removed_root_is_stale(void **state)
+{
+    struct files_root removed;
+    struct file file;
+
+    (void)state;
+    assert_int_equal(mkdirat(base_fd, "removed", 0755), 0);
+    removed = root_at(openat(base_fd, "removed", O_PATH | O_DIRECTORY));
+    assert_int_equal(files_find(&removed, "/file", FILES_MAY_BLOCK, &file), ENOENT);
+    assert_int_equal(unlinkat(base_fd, "removed", AT_REMOVEDIR), 0);
+    assert_int_equal(files_find(&removed, "/file", FILES_MAY_BLOCK, &file), ESTALE);
+    assert_int_equal(files_status(ESTALE), 503);
+    close(removed.fd);
+}
+
 static void file_that_is_replaced_meanwhile_is_found(void **state)
 {
     struct file file;
@@ -753,6 +769,7 @@ int main(void)
         cmocka_unit_test(paths_stay_below_the_root),
         cmocka_unit_test(links_are_followed_by_policy),
         cmocka_unit_test(links_are_followed_during_renames),
+        cmocka_unit_test(file_below_a_removed_root_is_stale),
         cmocka_unit_test(file_that_is_replaced_meanwhile_is_found),
         cmocka_unit_test(file_is_found_while_its_root_is_renamed),
         cmocka_unit_test(names_with_dot_are_hidden),

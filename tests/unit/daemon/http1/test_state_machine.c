@@ -117,7 +117,7 @@ static void open_worker(void)
 
     snprintf(root, sizeof(root), "server.root=%s", own_directory);
     assert_int_equal(config_load(&scene.config, &sources, stderr), 0);
-    assert_int_equal(worker_context_open(&scene.worker, &scene.config), 0);
+    assert_int_equal(worker_context_open(&scene.worker, &scene.config, NULL), 0);
     assert_int_equal(worker_context_fill(&scene.worker, segment_worker(&scene.segment, 0)), 0);
     assert_int_equal(mailbox_open(&scene.loop.mailbox, 0, NULL), 0);
     context->mailbox = &scene.loop.mailbox;

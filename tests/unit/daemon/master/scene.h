@@ -94,6 +94,7 @@ static int scene_begin(enum worker_state state)
                              .base = event_base_new(),
                              .auxiliary = {.logs = LOG_FILES_NONE},
                              .reload = {.new_logs = LOG_FILES_NONE},
+                             .root_watch = {.inotify = -1},
                              .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1}};
     if (config_load(master.config, &sources, stderr) != 0 ||
         own_segment_create(&master.segment, plan) != 0)
@@ -145,6 +146,8 @@ static int scene_end(void)
     close(master.auxiliary.alive[0]);
     close(master.auxiliary.alive[1]);
     listeners_close(master.listeners);
+    roots_close(&master.roots);
+    roots_close(&master.reload.previous_roots);
     json_decref(master.monitor.worker_deaths);
     segment_destroy(&master.segment);
     event_base_free(master.base);

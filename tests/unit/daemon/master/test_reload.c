@@ -62,19 +62,19 @@ static void certificates_wait_for_another_change(void **state)
         if (other == LIFE_serving)
             continue;
         master.life.state = (enum life_state)other;
-        assert_false(reload_renew_certificates(&master));
+        assert_false(reload_renew(&master, RENEWAL_CERTIFICATES));
         assert_int_equal(master.life.state, other);
     }
     assert_int_equal(master.reload.started, 0);
     master.life.state = LIFE_serving;
     master.reload.waiting = true;
-    assert_false(reload_renew_certificates(&master));
+    assert_false(reload_renew(&master, RENEWAL_CERTIFICATES));
     master.reload.waiting = false;
-    assert_true(reload_renew_certificates(&master));
+    assert_true(reload_renew(&master, RENEWAL_CERTIFICATES));
     assert_int_equal(master.reload.started, 1);
     assert_int_equal(master.life.state, LIFE_reloading);
     assert_ptr_equal(master.reload.previous, master.config);
-    assert_false(master.reload.renewing);
+    assert_int_equal(master.reload.renewal, RENEWAL_CERTIFICATES);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static int tear_down(void **state)
 static int open_and_fill(void)
 {
     context = (struct worker_context){.segment = &segment};
-    if (worker_context_open(&context, &config) != 0)
+    if (worker_context_open(&context, &config, NULL) != 0)
         return -1;
     return worker_context_fill(&context, segment_worker(&segment, 0));
 }
@@ -94,7 +94,7 @@ static void context_is_that_of_the_configuration(void **state)
     context.host_places = places;
     worker_context_close(&context);
     context = (struct worker_context){.segment = &segment, .host_places = places};
-    assert_int_equal(worker_context_open(&context, &config), 0);
+    assert_int_equal(worker_context_open(&context, &config, NULL), 0);
     assert_int_equal(worker_context_fill(&context, segment_worker(&segment, 0)), 0);
     assert_int_equal(context.sites.site[0].host, 7);
     worker_context_close(&context);

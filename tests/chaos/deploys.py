@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Deploys to a server under load, each as another directory in the place of its document root.
+
+A swap moves a link to the next release over the link that is the root. A rebuild removes the root and makes it again.
+Clients on keep-alive connections, two for each, request files of both roots all the time. No request may fail, each
+answer must be of one release, and no client may get an older release after a newer one; while a root is rebuilt, its
+files may be answered 404 and 503. In the end no worker or descriptor is left over.
+
+    deploys.py --bin build/release/bin --swaps 300 --rebuilds 100 --clients 50
+
+Exit status 0 or 1.
+"""
+
+import argparse
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+from processes import Fault, control, free_port, wait_until  # noqa: E402
+
+LINES = {"small": 3, "medium": 2000, "large": 100000}  # of one answer; large is sent from the file, not from the cache
+SETTLED_S = 2  # an answer 404 from before the end of a rebuild is in a cache for cache.revalidate
+
+
+def release_text(number, name):
+    return f"{number}\n".encode() * LINES[name]
+
+
+def write_release(directory, number):
+    os.mkdir(directory)
+    for name in LINES:
+        path = os.path.join(directory, name)
+        with open(path + ".new", "wb") as file:
+            file.write(release_text(number, name))
+        os.rename(path + ".new", path)
+
+
+class Site:
+    """One of the two roots."""
+
+    def __init__(self, directory, name):
+        self.directory, self.name, self.number = directory, name, 0
+        self.root = os.path.join(directory, name)
+        self.rebuilding, self.rebuilt = False, -SETTLED_S
+
+    def swap(self):
+        self.number += 1
+        release = f"{self.root}-{self.number}"
+        write_release(release, self.number)
+        os.symlink(release, self.root + ".new")
+        os.rename(self.root + ".new", self.root)
+        shutil.rmtree(f"{self.root}-{self.number - 3}", ignore_errors=True)
+
+    def rebuild(self):
+        self.rebuilding = True
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.number += 1
+        write_release(self.root, self.number)
+        self.rebuilt = time.monotonic()
+        self.rebuilding = False
+
+    def may_lack_files(self, begin):
+        """Of an answer to a request that was sent at BEGIN."""
+        return self.rebuilding or begin < self.rebuilt + SETTLED_S
+
+
+class Client(threading.Thread):
+    def __init__(self, port, sites, rate):
+        super().__init__()
+        self.connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(2)]
+        self.sites, self.pause = sites, 1 / rate
+        self.seen = {site: 0 for site in sites}
+        self.answers, self.faults, self.stopped = 0, [], False
+
+    def request(self, turn):
+        site, name = self.sites[turn // 2 % 2], list(LINES)[turn // 4 % len(LINES)]
+        connection, begin = self.connections[turn % 2], time.monotonic()
+        connection.request("GET", "/" + name, headers={"Host": site.name})
+        answer = connection.getresponse()
+        body = answer.read()
+        self.answers += 1
+        if answer.status != 200:
+            if answer.status not in (404, 503) or not site.may_lack_files(begin):
+                raise Fault(f"{site.name}/{name}: status {answer.status}")
+            return
+        number = int(body.split(b"\n", 1)[0])
+        if body != release_text(number, name):
+            raise Fault(f"{site.name}/{name}: a mixture of releases")
+        if number < self.seen[site]:
+            raise Fault(f"{site.name}/{name}: release {number} after release {self.seen[site]}")
+        self.seen[site] = number
+
+    def run(self):
+        turn = 0
+        try:
+            while not self.stopped:
+                self.request(turn)
+                turn += 1
+                time.sleep(self.pause)
+        except (OSError, http.client.HTTPException, ValueError, Fault) as error:
+            self.faults.append(repr(error))
+
+
+class Server:
+    def __init__(self, options, directory):
+        self.socket = os.path.join(directory, "control.sock")
+        self.port = free_port()
+        self.output = open(os.path.join(directory, "output"), "w+", encoding="utf-8")
+        file = os.path.join(directory, "server.ini")
+        with open(file, "w", encoding="ascii") as text:
+            text.write(f"[server]\nname = deploys-{os.getpid()}\nlisten = 127.0.0.1:{self.port}\nroot = {directory}/swapped\n"
+                       f"run_dir = {directory}\n[control]\nsocket = {self.socket}\n[log]\naccess = off\n"
+                       f"[workers]\nprocesses = 2\nthreads = 2\ndispatch = {options.dispatch}\n"
+                       f"[host rebuilt]\nroot = {directory}/rebuilt\n")
+        self.process = subprocess.Popen([os.path.join(options.bin, "webserverd"), "-f", file], stdout=self.output, stderr=self.output)
+        wait_until(self.serves, "start of the server")
+
+    def workers(self):
+        return control(self.socket, "status")["workers"]["list"]
+
+    def serves(self):
+        if self.process.poll() is not None:
+            raise Fault("the server has ended")
+        try:
+            return all(worker["state"] == "serving" for worker in self.workers())
+        except (OSError, KeyError, ValueError):
+            return False
+
+    def size(self):
+        """Descriptors and KiB of the master, without shared memory."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            anonymous = next(line for line in file if line.startswith("RssAnon:"))
+        return len(os.listdir(f"/proc/{self.process.pid}/fd")), int(anonymous.split()[1])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(60) != 0:
+            raise Fault("exit status is not 0")
+
+
+def check_faults(clients):
+    faults = [fault for client in clients for fault in client.faults]
+    if faults:
+        raise Fault(f"{len(faults)} of {len(clients)} clients: {faults[0]}")
+
+
+def deploy(server, clients, site, how):
+    """Returns how long it took until each client had an answer of the new release."""
+    how()
+    begin = time.monotonic()
+
+    def all_have_it():
+        check_faults(clients)
+        return all(client.seen[site] == site.number for client in clients) and len(server.workers()) == 2
+    wait_until(all_have_it, f"release {site.number} of {site.name} for all clients")
+    return time.monotonic() - begin
+
+
+def run(options, directory):
+    swapped, rebuilt = sites = [Site(directory, name) for name in ("swapped", "rebuilt")]
+    swapped.swap()
+    rebuilt.rebuild()
+    server = Server(options, directory)
+    clients = [Client(server.port, sites, options.rate / options.clients) for _ in range(options.clients)]
+    try:
+        for client in clients:
+            client.start()
+        deploys = [(swapped, swapped.swap)] * options.swaps + [(rebuilt, rebuilt.rebuild)] * options.rebuilds
+        deploy(server, clients, *deploys[0])
+        before, slowest = server.size(), 0
+        for site, how in deploys[1:]:
+            slowest = max(slowest, deploy(server, clients, site, how))
+            time.sleep(options.pause)
+        wait_until(lambda: server.size()[0] <= before[0], f"no more descriptors than {before[0]}")
+        after = server.size()
+        if after[1] > before[1] + options.growth:
+            raise Fault(f"KiB of the master: {before[1]}, then {after[1]}")
+        print(f"{len(deploys)} deploys, {sum(client.answers for client in clients)} answers, the slowest after {slowest:.2f} s; "
+              f"master: {after[1] - before[1]} KiB more")
+    finally:
+        for client in clients:
+            client.stopped = True
+        for client in clients:
+            client.join()
+        server.process.poll() is None and server.stop()
+    check_faults(clients)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin", help="directory of webserverd")
+    parser.add_argument("--swaps", type=int, default=300)
+    parser.add_argument("--rebuilds", type=int, default=100)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--rate", type=float, default=2000, help="requests per second of all clients")
+    parser.add_argument("--pause", type=float, default=2, help="seconds after each deploy")
+    parser.add_argument("--growth", type=int, default=2048, help="allowed growth of the master, in KiB")
+    parser.add_argument("--dispatch", choices=("kernel", "master"), default="kernel")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="deploys-") as directory:
+        os.chmod(directory, 0o755)
+        try:
+            run(options, directory)
+        except Fault as fault:
+            with open(os.path.join(directory, "output"), encoding="utf-8") as file:
+                print(file.read()[-8000:])
+            print(f"FAULT: {fault}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
