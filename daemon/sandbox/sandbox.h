@@ -4,7 +4,7 @@
  * passed to it; the logger can only write to the logs passed to it; the keys process can only
  * answer over its sockets, the metrics process only the connections that it accepts. The ACME
  * process can connect, read the system's settings of names and certificates, and write below its
- * state directory.
+ * state directory. A process that checks a certificate can only answer.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights
@@ -31,6 +31,7 @@ enum sandbox_role {
     SANDBOX_KEYS,
     SANDBOX_METRICS,
     SANDBOX_ACME,
+    SANDBOX_PARSER, /* reads certificates and keys that others have written */
     SANDBOX_ROLES
 };
 

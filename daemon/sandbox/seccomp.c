@@ -240,6 +240,8 @@ const struct sandbox_profile sandbox_profiles[SANDBOX_ROLES] = {
     [SANDBOX_KEYS] = {"keys process", keys_calls, keys_restricted, .writes_files = false},
     [SANDBOX_METRICS] = {"metrics process", metrics_calls, metrics_restricted,
                          .writes_files = false},
+    [SANDBOX_PARSER] = {"process that reads keys", keys_calls, keys_restricted,
+                        .writes_files = true},
     [SANDBOX_ACME] = {"ACME process", acme_calls, acme_restricted, .writes_files = true,
                       .connects = true},
 };

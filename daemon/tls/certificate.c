@@ -106,16 +106,13 @@ static int read_chain(struct tls_certificate *certificate, BIO *text)
     return 0;
 }
 
-int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
-                         size_t size)
+int tls_certificate_parse(struct tls_certificate *certificate, const char *text, const char *file,
+                          char *why, size_t size)
 {
-    char *text = pem_file_read_public(file, why, size);
     const char *reason;
     BIO *reader;
     int failed;
 
-    if (text == NULL)
-        return -1;
     ERR_clear_error();
     reader = BIO_new_mem_buf(text, -1);
     failed =
@@ -123,7 +120,6 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
             ? -1
             : 0;
     BIO_free(reader);
-    free(text);
     if (failed == 0)
         return 0;
     reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -132,6 +128,16 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
     snprintf(why, size, "%s: %s", file, reason != NULL ? reason : "out of memory");
     ERR_clear_error();
     return -1;
+}
+
+int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
+                         size_t size)
+{
+    char *text = pem_file_read_public(file, why, size);
+    int failed = text != NULL ? tls_certificate_parse(certificate, text, file, why, size) : -1;
+
+    free(text);
+    return failed;
 }
 
 bool tls_certificate_is_authority(X509 *certificate)

@@ -30,6 +30,10 @@ int tls_certificate_load(struct tls_certificate *certificate, const char *file, 
                          size_t size);
 void tls_certificate_free(struct tls_certificate *certificate);
 
+/* The same with the TEXT of FILE. */
+int tls_certificate_parse(struct tls_certificate *certificate, const char *text, const char *file,
+                          char *why, size_t size);
+
 /* True if it may issue others: basicConstraints CA, or keyUsage keyCertSign, or X.509 version 1. */
 bool tls_certificate_is_authority(X509 *certificate);
 

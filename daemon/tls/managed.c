@@ -2,7 +2,9 @@
 
 #include "common/macros.h"
 #include "daemon/base/events.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/tls/certificate.h"
+#include "daemon/tls/confined.h"
 #include "daemon/tls/private_keys.h"
 
 #include <errno.h>
@@ -146,95 +148,188 @@ int self_signed_write(struct self_signed *files, const char *directory, const ch
 
 /* Managed certificates */
 
-/* True if FILE has a certificate for NAME, and KEY_FILE the key of it; else WHY. */
-static bool is_usable_certificate(const char *file, const char *key_file, const char *name,
-                                  char *why, size_t size)
+enum { MANAGED_BYTES_MAX = 64 * 1024, CHAIN_MAX = 10 };
+
+/* The content of a file, in memory, so that it does not change after its check. */
+struct managed_file {
+    const char *path; /* for messages */
+    const char *name; /* the host */
+    int fd;
+};
+
+/* Checks certificate and key; in a confined child. */
+static bool check_managed(void *argument, char *why, size_t size)
 {
+    const struct managed_file *file = argument;
     struct tls_certificate certificate = {0};
-    int keys = private_keys_open(why, size);
-    bool usable = keys >= 0 && tls_certificate_load(&certificate, file, why, size) == 0 &&
-                  private_keys_add(keys, key_file, certificate.leaf, file, why, size) == 0;
+    char *text = calloc(1, MANAGED_BYTES_MAX + 1);
 
-    if (usable && tls_certificate_match(&certificate, name) == TLS_NAME_DIFFERS) {
-        snprintf(why, size, "%s: the certificate is not for %s", file, name);
-        usable = false;
+    if (text == NULL || pread(file->fd, text, MANAGED_BYTES_MAX, 0) < 0) {
+        snprintf(why, size, "%s: %s", file->path, strerror(errno));
+        return false;
     }
-    tls_certificate_free(&certificate);
-    if (keys >= 0)
-        close(keys);
-    return usable;
+    if (tls_certificate_parse(&certificate, text, file->path, why, size) != 0 ||
+        !private_key_check(text, certificate.leaf, file->path, why, size))
+        return false;
+    if (sk_X509_num(certificate.chain) > CHAIN_MAX) {
+        snprintf(why, size, "%s: more than %d certificates", file->path, CHAIN_MAX);
+        return false;
+    }
+    if (tls_certificate_match(&certificate, file->name) != TLS_NAME_DIFFERS)
+        return true;
+    snprintf(why, size, "%s: the certificate is not for %s", file->path, file->name);
+    return false;
 }
 
-/* Finds or makes the self-signed certificate of NAME. Returns 0, or -1 with WHY. */
-static int make_self_signed(struct self_signed *files, const char *directory, const char *name,
-                            char *why, size_t size)
+/* Writes a new certificate and its key; in a confined child, so the master never has the key. */
+static bool write_managed(void *argument, char *why, size_t size)
 {
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
-        snprintf(why, size, "%s: %s", directory, strerror(errno));
-        return -1;
-    }
-    self_signed_paths(files, directory, name);
-    if (access(files->certificate, F_OK) == 0 &&
-        is_usable_certificate(files->certificate, files->key, name, why, size))
+    const struct managed_file *file = argument;
+    FILE *out = fdopen(file->fd, "w");
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+
+    if (out != NULL && key != NULL && certificate != NULL &&
+        fill_certificate(certificate, key, file->name) &&
+        PEM_write_PKCS8PrivateKey(out, key, NULL, NULL, 0, NULL, NULL) == 1 &&
+        PEM_write_X509(out, certificate) == 1 && fflush(out) == 0)
+        return true;
+    snprintf(why, size, "cannot make a certificate for %s", file->name);
+    return false;
+}
+
+/* Copies the file IN. Returns 0, or -1 with WHY. */
+static int copy_managed(const struct managed_file *file, int in, char *why, size_t size)
+{
+    char buffer[4096];
+    ssize_t got;
+    off_t all = 0;
+
+    while ((got = read(in, buffer, sizeof(buffer))) > 0 && (all += got) <= MANAGED_BYTES_MAX)
+        if (write(file->fd, buffer, (size_t)got) != got)
+            break;
+    if (got == 0)
         return 0;
-    unlink(files->certificate); /* perhaps a server was killed when it wrote them */
-    unlink(files->key);
-    return self_signed_write(files, directory, name, why, size);
+    snprintf(why, size, "%s: %s", file->path, strerror(got > 0 ? EFBIG : errno));
+    return -1;
 }
 
-static int add_managed_paths(struct managed_certificates *managed, const char *certificate,
-                             const char *key)
+/*
+ * Reads and checks the file BASE in DIRECTORY, which belongs to the ACME process. If there is none,
+ * returns CONFINED_FAILED with WHY empty.
+ */
+static enum confined_result read_managed(const struct config *config, struct managed_file *file,
+                                         int directory, const char *base, char *why, size_t size)
 {
-    char **item = managed->certificate.item;
+    int in = openat(directory, base, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+    enum confined_result result = CONFINED_REFUSED;
+    struct stat status;
 
-    item[managed->certificate.count] = strdup(certificate);
-    managed->key.item[managed->key.count] = strdup(key);
-    return item[managed->certificate.count++] != NULL &&
-                   managed->key.item[managed->key.count++] != NULL
-               ? 0
-               : -1;
+    why[0] = '\0';
+    if (in < 0 && errno == ENOENT)
+        return CONFINED_FAILED;
+    if (in < 0 || fstat(in, &status) != 0)
+        snprintf(why, size, "%s: %s", file->path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        snprintf(why, size, "%s: not a regular file", file->path);
+    else if (copy_managed(file, in, why, size) == 0)
+        result = confined_run(config, file->path, file->fd, check_managed, file, why, size);
+    if (in >= 0)
+        close(in);
+    return result;
 }
 
-static int find_managed_certificate(const struct config *config, const char *name,
+/* The ACME process then obtains another one. */
+static void set_aside(int directory, const char *base, const char *why)
+{
+    char aside[NAME_MAX + 1];
+    bool done = snprintf(aside, sizeof(aside), "%s.unusable", base) < (int)sizeof(aside) &&
+                renameat(directory, base, directory, aside) == 0;
+
+    event_log(LEVEL_ERROR, "%s: serving a self-signed certificate; the file is %s%s", why,
+              done ? "now called " : "not renamed: ", done ? aside : strerror(errno));
+}
+
+/* Fills FILE with the certificate of its name, or a self-signed one. Returns 0, or -1 with WHY. */
+static int fill_managed(const struct config *config, struct managed_file *file, int directory,
+                        const char *base, char *why, size_t size)
+{
+    enum confined_result result = read_managed(config, file, directory, base, why, size);
+
+    if (result == CONFINED_REFUSED)
+        set_aside(directory, base, why);
+    else if (result == CONFINED_FAILED && why[0] != '\0')
+        event_log(LEVEL_ERROR, "%s: serving a self-signed certificate", why);
+    if (result != CONFINED_DONE &&
+        (ftruncate(file->fd, 0) != 0 || lseek(file->fd, 0, SEEK_SET) != 0 ||
+         confined_run(config, file->path, file->fd, write_managed, file, why, size) !=
+             CONFINED_DONE))
+        return -1;
+    if (memory_file_seal(file->fd) == 0)
+        return 0;
+    snprintf(why, size, "%s: cannot seal its copy: %s", file->path, strerror(errno));
+    return -1;
+}
+
+static int find_managed_certificate(const struct config *config, int directory, const char *name,
                                     struct managed_certificates *managed, char *why, size_t size)
 {
-    char file[PATH_MAX], directory[PATH_MAX];
-    struct self_signed files;
+    char base[NAME_MAX + 1], path[PATH_MAX], copy[32];
+    struct managed_file file = {path, name, memory_file_open("certificate")};
+    size_t i = managed->certificate.count;
 
-    snprintf(file, sizeof(file), "%s/%s.pem", config->acme_state_dir, name);
-    if (access(file, F_OK) == 0) {
-        if (is_usable_certificate(file, file, name, why, size))
-            return add_managed_paths(managed, file, file);
-        event_log(LEVEL_ERROR, "%s: serving a self-signed certificate", why);
-    }
-    snprintf(directory, sizeof(directory), "%s/self-signed", config->acme_state_dir);
-    if (make_self_signed(&files, directory, name, why, size) != 0)
+    snprintf(base, sizeof(base), "%s.pem", name);
+    snprintf(path, sizeof(path), "%s/%s", config->acme_state_dir, base);
+    if (file.fd < 0) {
+        snprintf(why, size, "%s: %s", path, strerror(errno));
         return -1;
-    snprintf(why, size, "out of memory");
-    return add_managed_paths(managed, files.certificate, files.key);
+    }
+    snprintf(copy, sizeof(copy), "/proc/self/fd/%d", file.fd);
+    managed->fd[i] = file.fd;
+    managed->certificate.item[i] = strdup(copy);
+    managed->key.item[i] = strdup(copy);
+    managed->certificate.count = managed->key.count = i + 1;
+    if (managed->certificate.item[i] == NULL || managed->key.item[i] == NULL) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    return fill_managed(config, &file, directory, base, why, size);
 }
 
 int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
                               char *why, size_t size)
 {
     size_t count = config->acme_names.count;
+    int directory = open(config->acme_state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int failed = 0;
 
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* the children can read no file */
     /* + 1: calloc() may return NULL for none. */
     managed->certificate.item = calloc(count + 1, sizeof(char *));
     managed->key.item = calloc(count + 1, sizeof(char *));
-    snprintf(why, size, "out of memory");
-    if (managed->certificate.item == NULL || managed->key.item == NULL)
+    managed->fd = calloc(count + 1, sizeof(int));
+    if (directory < 0) {
+        snprintf(why, size, "%s: %s", config->acme_state_dir, strerror(errno));
         return -1;
-    for (size_t i = 0; i < count; i++)
-        if (find_managed_certificate(config, config->acme_names.item[i], managed, why, size) != 0)
-            return -1;
-    return 0;
+    }
+    if (managed->certificate.item == NULL || managed->key.item == NULL || managed->fd == NULL) {
+        snprintf(why, size, "out of memory");
+        failed = -1;
+    }
+    for (size_t i = 0; i < count && failed == 0; i++)
+        failed = find_managed_certificate(config, directory, config->acme_names.item[i], managed,
+                                          why, size);
+    close(directory);
+    return failed;
 }
 
 void managed_certificates_free(struct managed_certificates *managed)
 {
     struct config_words *both[] = {&managed->certificate, &managed->key};
 
+    for (size_t i = 0; i < managed->certificate.count; i++)
+        close(managed->fd[i]);
+    free(managed->fd);
     for (size_t i = 0; i < ARRAY_LENGTH(both); i++) {
         for (size_t k = 0; k < both[i]->count; k++)
             free(both[i]->item[k]);

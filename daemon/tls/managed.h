@@ -1,7 +1,8 @@
 /*
  * Managed certificates, which the server obtains itself: those in [acme] state_dir, and self-signed
  * ones for names that have none yet, and for development. Their files are written by the ACME
- * process, which the master does not trust: each is checked before it is used. The master.
+ * process, which the master does not trust: a confined child checks a copy of each, and only that
+ * copy is used. The master.
  */
 #ifndef DAEMON_TLS_MANAGED_H
 #define DAEMON_TLS_MANAGED_H
@@ -12,15 +13,17 @@
 #include <openssl/x509.h>
 #include <stdbool.h>
 
-/* Paths, as in [tls] certificate and key. */
+/* Paths, as in [tls] certificate and key, of sealed copies in memory: /proc/self/fd/FD. */
 struct managed_certificates {
     struct config_words certificate, key;
+    int *fd; /* as many as certificates */
 };
 
 /*
- * Finds the files for each name of [acme]. MANAGED is all zero. A certificate that cannot be used
- * is logged, and a self-signed one, which is made if it is missing, replaces it. Returns 0, or -1
- * with WHY; then call managed_certificates_free() nevertheless.
+ * Finds a certificate for each name of [acme]. MANAGED is all zero. One in the state directory that
+ * cannot be used is logged and renamed, and a self-signed one, which is made anew, replaces it: so
+ * does one that is missing. Returns 0, or -1 with WHY; then call managed_certificates_free()
+ * nevertheless.
  */
 int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
                               char *why, size_t size);

@@ -2,9 +2,12 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
+#include "daemon/tls/confined.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <stdbool.h>
@@ -13,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FILE_BYTES_MAX = 1024 * 1024, KEY_BYTES_MAX = 64 * 1024 };
@@ -119,34 +121,79 @@ static void explain_no_key(const char *file, char *why, size_t size)
         snprintf(why, size, "%s: %s", file, openssl_reason(code, "contains no private key"));
 }
 
-/*
- * Appends the length of the key in OPENED, and the key, to KEYS. Returns true, or false with WHY.
- */
-static bool parse_private_key(int keys, FILE *opened, const char *key_file, X509 *leaf,
-                              const char *certificate_file, char *why, size_t size)
+/* The key in TEXT, if it belongs to LEAF; else NULL with WHY. */
+static EVP_PKEY *read_matching_key(BIO *text, const char *key_file, X509 *leaf,
+                                   const char *certificate_file, char *why, size_t size)
 {
-    EVP_PKEY *key = PEM_read_PrivateKey(opened, NULL, no_password, NULL);
+    EVP_PKEY *key = text != NULL ? PEM_read_bio_PrivateKey(text, NULL, no_password, NULL) : NULL;
+
+    if (key == NULL) {
+        explain_no_key(key_file, why, size);
+        return NULL;
+    }
+    if (X509_check_private_key(leaf, key) == 1)
+        return key;
+    snprintf(why, size, "%s: %s (the key does not belong to %s)", key_file,
+             openssl_reason(ERR_peek_last_error(), "key values mismatch"), certificate_file);
+    return NULL;
+}
+
+struct key_to_add {
+    int keys, fd;
+    const char *key_file, *certificate_file;
+    X509 *leaf;
+};
+
+/* Appends the length of the key, and the key. */
+static bool add_key(void *argument, char *why, size_t size)
+{
+    const struct key_to_add *add = argument;
+    FILE *opened = fdopen(add->fd, "r");
+    BIO *text = opened != NULL ? BIO_new_fp(opened, BIO_NOCLOSE) : NULL;
+    EVP_PKEY *key =
+        read_matching_key(text, add->key_file, add->leaf, add->certificate_file, why, size);
     unsigned char *bytes = NULL;
     uint32_t head;
     int length;
 
-    if (key == NULL) {
-        explain_no_key(key_file, why, size);
+    if (key == NULL)
         return false;
-    }
-    if (X509_check_private_key(leaf, key) != 1) {
-        snprintf(why, size, "%s: %s (the key does not belong to %s)", key_file,
-                 openssl_reason(ERR_peek_last_error(), "key values mismatch"), certificate_file);
-        return false;
-    }
     length = i2d_PrivateKey(key, &bytes);
     head = (uint32_t)length;
-    if (length > 0 && length <= KEY_BYTES_MAX && lseek(keys, 0, SEEK_END) >= 0 &&
-        write(keys, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
-        write(keys, bytes, head) == (ssize_t)head)
+    if (length > 0 && length <= KEY_BYTES_MAX && lseek(add->keys, 0, SEEK_END) >= 0 &&
+        write(add->keys, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
+        write(add->keys, bytes, head) == (ssize_t)head)
         return true;
-    snprintf(why, size, "%s: cannot store the key: %s", key_file, strerror(errno));
+    snprintf(why, size, "%s: cannot store the key: %s", add->key_file, strerror(errno));
     return false;
+}
+
+enum { RSA_BITS_MIN = 2048, RSA_BITS_MAX = 4096 };
+
+/* Explicit parameters can be those of P-256, too. */
+static bool is_obtained_kind(const EVP_PKEY *key)
+{
+    char group[32] = "";
+    int is_explicit = 0, bits = EVP_PKEY_get_bits(key);
+
+    if (EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA)
+        return bits >= RSA_BITS_MIN && bits <= RSA_BITS_MAX;
+    EVP_PKEY_get_int_param(key, OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS, &is_explicit);
+    return EVP_PKEY_get_base_id(key) == EVP_PKEY_EC && is_explicit == 0 &&
+           EVP_PKEY_get_group_name(key, group, sizeof(group), NULL) == 1 &&
+           strcmp(group, SN_X9_62_prime256v1) == 0;
+}
+
+bool private_key_check(const char *text, X509 *leaf, const char *file, char *why, size_t size)
+{
+    BIO *reader = BIO_new_mem_buf(text, -1);
+    EVP_PKEY *key = read_matching_key(reader, file, leaf, file, why, size);
+    bool good = key != NULL && is_obtained_kind(key);
+
+    if (key != NULL && !good)
+        snprintf(why, size, "%s: its key is neither P-256 nor RSA of %d to %d bits", file,
+                 RSA_BITS_MIN, RSA_BITS_MAX);
+    return good;
 }
 
 /* The master */
@@ -167,59 +214,18 @@ void private_keys_warn(const char *file)
                   (unsigned int)status.st_uid);
 }
 
-/* Reads what the child reports, up to its end, and reaps it. Returns 0 if it succeeded. */
-static int await_key_parser(pid_t child, int reports, char *why, size_t size)
-{
-    size_t length = 0;
-    ssize_t got;
-    int status = 0;
-
-    why[0] = '\0';
-    while (length + 1 < size && (got = read(reports, why + length, size - 1 - length)) != 0)
-        if (got > 0)
-            length += (size_t)got;
-        else if (errno != EINTR)
-            break;
-    why[length] = '\0';
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
-        return 0;
-    if (length == 0)
-        snprintf(why, size, "the process that reads the private key has ended");
-    return -1;
-}
-
 int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
                      char *why, size_t size)
 {
-    int fd = open_pem_file(key_file, why, size), report[2], result;
-    pid_t child;
+    int fd = open_pem_file(key_file, why, size);
+    struct key_to_add add = {keys, fd, key_file, certificate_file, leaf};
+    enum confined_result result;
 
     if (fd < 0)
         return -1;
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        snprintf(why, size, "%s: %s", key_file, strerror(errno));
-        close(fd);
-        return -1;
-    }
-    child = fork();
-    if (child == 0) {
-        FILE *opened = fdopen(fd, "r");
-        bool good = opened != NULL &&
-                    parse_private_key(keys, opened, key_file, leaf, certificate_file, why, size);
-
-        if (!good && write(report[1], why, strlen(why)) < 0)
-            _exit(EXIT_FAILURE);
-        _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
-    }
+    result = confined_run(NULL, key_file, fd, add_key, &add, why, size);
     close(fd);
-    close(report[1]);
-    if (child < 0)
-        snprintf(why, size, "%s: %s", key_file, strerror(errno));
-    result = child > 0 ? await_key_parser(child, report[0], why, size) : -1;
-    close(report[0]);
-    return result;
+    return result == CONFINED_DONE ? 0 : -1;
 }
 
 /* Reading */

@@ -8,6 +8,7 @@
 #define DAEMON_TLS_PRIVATE_KEYS_H
 
 #include <openssl/x509.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -25,6 +26,12 @@ int private_keys_open(char *why, size_t size);
  */
 int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
                      char *why, size_t size);
+
+/*
+ * In a confined child: true if the key in TEXT is of a kind that the ACME process obtains, and
+ * belongs to LEAF. FILE is for WHY.
+ */
+bool private_key_check(const char *text, X509 *leaf, const char *file, char *why, size_t size);
 
 /* Logs a warning if other users can read the file KEY_FILE. */
 void private_keys_warn(const char *key_file);

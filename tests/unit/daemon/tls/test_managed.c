@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/managed.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
@@ -17,9 +18,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -50,6 +54,7 @@ static int set_up(void **state)
     events_forget();
     own_directory_make();
     config.acme_state_dir = own_directory;
+    config.server_user = config.server_group = "";
     config.acme_names = (struct config_words){names, ARRAY_LENGTH(names)};
     descriptors_before = open_descriptors();
     return 0;
@@ -348,124 +353,299 @@ static void obtain(const char *name, const char *for_name)
                      0);
 }
 
-static void assert_self_signed(size_t i, const char *certificate, const char *key)
-{
-    assert_string_equal(managed.certificate.item[i], path_of(certificate));
-    assert_string_equal(managed.key.item[i], path_of(key));
-}
-
 static bool exists(const char *file)
-{
-    return access(path_of(file), F_OK) == 0;
-}
-
-enum { OLD_S = 1000 };
-
-static void make_old(const char *file)
-{
-    const struct timespec old[] = {{.tv_sec = OLD_S}, {.tv_sec = OLD_S}};
-
-    assert_int_equal(utimensat(AT_FDCWD, path_of(file), old, 0), 0);
-}
-
-static bool is_old(const char *file)
 {
     struct stat status;
 
-    return stat(path_of(file), &status) == 0 && status.st_mtime == OLD_S;
+    return lstat(path_of(file), &status) == 0;
+}
+
+/* The certificate in the copy, whose key is there, too. The caller frees it. */
+static X509 *read_managed(size_t i)
+{
+    FILE *file = fopen(managed.certificate.item[i], "r");
+    EVP_PKEY *private;
+    X509 *certificate;
+
+    assert_non_null(file);
+    assert_string_equal(managed.certificate.item[i], managed.key.item[i]);
+    certificate = PEM_read_X509(file, NULL, NULL, NULL);
+    rewind(file);
+    private = PEM_read_PrivateKey(file, NULL, NULL, NULL);
+    assert_int_equal(X509_check_private_key(certificate, private), 1);
+    EVP_PKEY_free(private);
+    fclose(file);
+    return certificate;
+}
+
+static void expect_certificate(size_t i, const char *host)
+{
+    X509 *certificate = read_managed(i);
+
+    assert_int_equal(X509_check_host(certificate, host, 0, 0, NULL), 1);
+    X509_free(certificate);
 }
 
 static void missing_certificates_are_self_signed(void **state)
 {
-    struct stat status;
-
     (void)state;
     assert_int_equal(find(), 0);
     assert_int_equal(managed.certificate.count, 2);
     assert_int_equal(managed.key.count, 2);
-    assert_self_signed(0, "self-signed/" ONE ".pem", "self-signed/" ONE ".key");
-    assert_self_signed(1, "self-signed/" TWO ".pem", "self-signed/" TWO ".key");
-    assert_int_equal(stat(path_of("self-signed"), &status), 0);
-    assert_int_equal(status.st_mode, S_IFDIR | 0700);
-    make_old("self-signed/" ONE ".pem");
-    make_old("self-signed/" ONE ".key");
-    assert_int_equal(find(), 0); /* they stay */
-    assert_true(is_old("self-signed/" ONE ".pem"));
-    assert_true(is_old("self-signed/" ONE ".key"));
+    expect_certificate(0, ONE);
+    expect_certificate(1, TWO);
     assert_int_equal(event_count(), 0);
 }
 
-static void obtained_certificate_is_used(void **state)
+/* The process that owns the directory may write to the file at any time. */
+static void copy_of_an_obtained_certificate_is_used(void **state)
 {
-    (void)state;
-    obtain(TWO, TWO);
-    assert_int_equal(find(), 0);
-    assert_self_signed(0, "self-signed/" ONE ".pem", "self-signed/" ONE ".key");
-    assert_self_signed(1, TWO ".pem", TWO ".pem");
-    assert_false(exists("self-signed/" TWO ".pem"));
-    assert_int_equal(event_count(), 0);
-}
-
-static void self_signed_certificate_is_served_for_an_unusable_one(void **state)
-{
-    static const char suffix[] = ": serving a self-signed certificate";
-    char expected[TEXT];
+    EVP_PKEY *obtained_key;
+    X509 *obtained, *used;
     FILE *file;
 
     (void)state;
-    obtain(ONE, TWO);
-    assert_int_equal(find(), 0);
-    snprintf(expected, sizeof(expected), "%s: the certificate is not for " TWO "%s",
-             path_of(TWO ".pem"), suffix);
-    assert_int_equal(event_count(), 1);
-    assert_string_equal(last_event(), expected);
-    assert_self_signed(1, "self-signed/" TWO ".pem", "self-signed/" TWO ".key");
-    file = fopen(path_of(TWO ".pem"), "w");
-    append(path_of("self-signed/" TWO ".pem"), file); /* without the key */
+    obtain(TWO, TWO);
+    file = fopen(path_of(TWO ".pem"), "r");
+    obtained_key = PEM_read_PrivateKey(file, NULL, NULL, NULL);
+    obtained = PEM_read_X509(file, NULL, NULL, NULL);
     fclose(file);
     assert_int_equal(find(), 0);
-    assert_int_equal(event_count(), 2);
-    assert_non_null(strstr(last_event(), "contains no private key"));
-    assert_self_signed(1, "self-signed/" TWO ".pem", "self-signed/" TWO ".key");
     assert_int_equal(truncate(path_of(TWO ".pem"), 0), 0);
-    assert_int_equal(find(), 0);
-    assert_int_equal(event_count(), 3);
-    assert_self_signed(1, "self-signed/" TWO ".pem", "self-signed/" TWO ".key");
+    used = read_managed(1);
+    assert_int_equal(X509_cmp(used, obtained), 0);
+    assert_int_equal(fcntl(managed.fd[1], F_GET_SEALS) & F_SEAL_WRITE, F_SEAL_WRITE);
+    assert_int_equal(event_count(), 0);
+    expect_certificate(0, ONE);
+    X509_free(obtained);
+    X509_free(used);
+    EVP_PKEY_free(obtained_key);
 }
 
-/* A server was killed when it wrote them. */
-static void incomplete_self_signed_files_are_made_again(void **state)
+/* --- Files that must not be used --- */
+
+static void write_pem(const char *file_name, EVP_PKEY *leaf_key, EVP_PKEY *private)
 {
-    static const char *const parts[] = {"self-signed/" ONE ".pem", "self-signed/" ONE ".key"};
+    EVP_PKEY *signer = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+    FILE *file = fopen(path_of(file_name), "w");
+
+    assert_non_null(file);
+    assert_true(self_signed_begin(certificate, leaf_key, TWO, 1));
+    assert_true(self_signed_extend(certificate, NID_subject_alt_name, "DNS:" TWO));
+    assert_true(X509_sign(certificate, signer, EVP_sha256()) > 0);
+    assert_int_equal(PEM_write_X509(file, certificate), 1);
+    if (private != NULL)
+        assert_int_equal(PEM_write_PKCS8PrivateKey(file, private, NULL, NULL, 0, NULL, NULL), 1);
+    assert_int_equal(fclose(file), 0);
+    X509_free(certificate);
+    EVP_PKEY_free(signer);
+}
+
+static void write_key_of(EVP_PKEY *private)
+{
+    write_pem(TWO ".pem", private, private);
+    EVP_PKEY_free(private);
+}
+
+static void write_another_name(void)
+{
+    obtain(ONE, TWO);
+}
+
+static void write_another_key(void)
+{
+    EVP_PKEY *one = EVP_EC_gen("P-256"), *other = EVP_EC_gen("P-256");
+
+    write_pem(TWO ".pem", one, other);
+    EVP_PKEY_free(one);
+    EVP_PKEY_free(other);
+}
+
+static void write_no_key(void)
+{
+    EVP_PKEY *one = EVP_EC_gen("P-256");
+
+    write_pem(TWO ".pem", one, NULL);
+    EVP_PKEY_free(one);
+}
+
+static void write_nothing(void)
+{
+    put(path_of(TWO ".pem"));
+}
+
+static void write_p384(void)
+{
+    write_key_of(EVP_EC_gen("P-384"));
+}
+
+static void write_rsa_1024(void)
+{
+    write_key_of(EVP_RSA_gen(1024));
+}
+
+static void write_ed25519(void)
+{
+    write_key_of(EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"));
+}
+
+/* Of numbers that are no primes: to find real ones of this size takes minutes. */
+static void write_rsa_16384(void)
+{
+    static const char *const secret[] = {
+        OSSL_PKEY_PARAM_RSA_D,         OSSL_PKEY_PARAM_RSA_FACTOR1,
+        OSSL_PKEY_PARAM_RSA_FACTOR2,   OSSL_PKEY_PARAM_RSA_EXPONENT1,
+        OSSL_PKEY_PARAM_RSA_EXPONENT2, OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
+    BIGNUM *modulus = BN_new(), *number = BN_new();
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
+    EVP_PKEY *private = NULL;
+    OSSL_PARAM *parameters;
+
+    assert_true(BN_rand(modulus, 16384, BN_RAND_TOP_TWO, BN_RAND_BOTTOM_ODD) == 1 &&
+                BN_rand(number, 8192, BN_RAND_TOP_TWO, BN_RAND_BOTTOM_ODD) == 1 &&
+                OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, modulus) == 1 &&
+                OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, number) == 1);
+    for (size_t i = 0; i < ARRAY_LENGTH(secret); i++)
+        assert_int_equal(OSSL_PARAM_BLD_push_BN(builder, secret[i], number), 1);
+    parameters = OSSL_PARAM_BLD_to_param(builder);
+    assert_int_equal(EVP_PKEY_fromdata_init(context), 1);
+    assert_int_equal(EVP_PKEY_fromdata(context, &private, EVP_PKEY_KEYPAIR, parameters), 1);
+    OSSL_PARAM_free(parameters);
+    OSSL_PARAM_BLD_free(builder);
+    EVP_PKEY_CTX_free(context);
+    BN_free(modulus);
+    BN_free(number);
+    write_key_of(private);
+}
+
+/* Those of P-256, written out. */
+static void write_explicit_parameters(void)
+{
+    EVP_PKEY *private = EVP_EC_gen("P-256");
+
+    assert_int_equal(EVP_PKEY_set_utf8_string_param(private, OSSL_PKEY_PARAM_EC_ENCODING,
+                                                    OSSL_PKEY_EC_ENCODING_EXPLICIT),
+                     1);
+    write_key_of(private);
+}
+
+static void write_large_file(void)
+{
+    write_nothing();
+    assert_int_equal(truncate(path_of(TWO ".pem"), 10 * 1024 * 1024), 0);
+}
+
+static const char *target_path(void)
+{
+    static char path[96];
+
+    snprintf(path, sizeof(path), "%s/target", own_directory);
+    return path;
+}
+
+static void write_link(void)
+{
+    obtain(TWO, TWO);
+    assert_int_equal(rename(path_of(TWO ".pem"), target_path()), 0);
+    assert_int_equal(symlink(target_path(), path_of(TWO ".pem")), 0);
+}
+
+static void write_pipe(void)
+{
+    assert_int_equal(mkfifo(path_of(TWO ".pem"), 0600), 0);
+}
+
+/* INTEGER with BITS random bits, behind AT. Returns its end. */
+static unsigned char *put_integer(unsigned char *at, int bits)
+{
+    BIGNUM *number = BN_new();
+    ASN1_INTEGER *integer;
+
+    assert_int_equal(BN_rand(number, bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD), 1);
+    integer = BN_to_ASN1_INTEGER(number, NULL);
+    assert_true(i2d_ASN1_INTEGER(integer, &at) > 0);
+    ASN1_INTEGER_free(integer);
+    BN_free(number);
+    return at;
+}
+
+/* OpenSSL computes the public key from the private one when it reads this, for many minutes. */
+static void write_huge_dsa(void)
+{
+    enum { HUGE_BITS = 60000, NUMBER_BYTES = HUGE_BITS / 8 + 16 };
+    static unsigned char numbers[3 * NUMBER_BYTES], sequence[4 * NUMBER_BYTES];
+    unsigned char *private = OPENSSL_malloc(NUMBER_BYTES), *end = numbers, *at = sequence;
+    int length = (int)(put_integer(private, HUGE_BITS) - private);
+    PKCS8_PRIV_KEY_INFO *info = PKCS8_PRIV_KEY_INFO_new();
+    ASN1_STRING *parameters = ASN1_STRING_new();
+    FILE *file;
+
+    write_no_key();
+    for (int i = 0; i < 3; i++)
+        end = put_integer(end, HUGE_BITS);
+    ASN1_put_object(&at, 1, (int)(end - numbers), V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL);
+    memcpy(at, numbers, (size_t)(end - numbers));
+    assert_int_equal(ASN1_STRING_set(parameters, sequence, (int)(at - sequence + (end - numbers))),
+                     1);
+    assert_int_equal(PKCS8_pkey_set0(info, OBJ_nid2obj(NID_dsa), 0, V_ASN1_SEQUENCE, parameters,
+                                     private, length),
+                     1);
+    file = fopen(path_of(TWO ".pem"), "a");
+    assert_int_equal(PEM_write_PKCS8_PRIV_KEY_INFO(file, info), 1);
+    assert_int_equal(fclose(file), 0);
+    PKCS8_PRIV_KEY_INFO_free(info);
+}
+
+static void unusable_file_is_set_aside(void **state)
+{
+    static const struct {
+        void (*write)(void);
+        const char *reason;
+    } cases[] = {
+        {write_another_name, "the certificate is not for " TWO},
+        {write_another_key, "the key does not belong to"},
+        {write_no_key, "contains no private key"},
+        {write_nothing, "contains no certificate"},
+        {write_p384, "its key is neither P-256 nor RSA of 2048 to 4096 bits"},
+        {write_rsa_1024, "its key is neither"},
+        {write_rsa_16384, "its key is neither"},
+        {write_ed25519, "its key is neither"},
+        {write_explicit_parameters, "its key is neither"},
+        {write_huge_dsa, "takes more than 1 s of CPU time to read"},
+        {write_large_file, "File too large"},
+        {write_link, "Too many levels of symbolic links"},
+        {write_pipe, "not a regular file"},
+    };
 
     (void)state;
-    assert_int_equal(find(), 0);
-    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
-        struct stat status;
-
-        assert_int_equal(truncate(path_of(parts[i]), 0), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        cases[i].write();
         assert_int_equal(find(), 0);
-        assert_int_equal(stat(path_of(parts[i]), &status), 0);
-        assert_true(status.st_size > 0);
-        assert_int_equal(unlink(path_of(parts[i])), 0);
-        assert_int_equal(find(), 0);
-        assert_true(exists(parts[i]));
+        assert_int_equal(event_count(), i + 1);
+        if (strstr(last_event(), cases[i].reason) == NULL ||
+            strstr(last_event(), ": serving a self-signed certificate; the file is now called " TWO
+                                 ".pem.unusable") == NULL)
+            fail_msg("case %zu: %s", i, last_event());
+        assert_int_equal(
+            strncmp(last_event(), path_of(TWO ".pem: "), strlen(path_of(TWO ".pem: "))), 0);
+        expect_certificate(0, ONE);
+        expect_certificate(1, TWO);
+        assert_false(exists(TWO ".pem"));
+        assert_true(exists(TWO ".pem.unusable"));
     }
+    assert_int_equal(unlink(target_path()), 0); /* still there */
 }
 
 static void missing_state_directory_is_reported(void **state)
 {
     char expected[TEXT];
-    int fd;
 
     (void)state;
-    fd = open(path_of("self-signed"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    close(fd);
-    assert_int_equal(find(), -1);
-    assert_non_null(strstr(why, strerror(ENOTDIR)));
     config.acme_state_dir = "/nowhere/at/all";
     assert_int_equal(find(), -1);
-    snprintf(expected, sizeof(expected), "/nowhere/at/all/self-signed: %s", strerror(ENOENT));
+    snprintf(expected, sizeof(expected), "/nowhere/at/all: %s", strerror(ENOENT));
     assert_string_equal(why, expected);
     assert_int_equal(managed.certificate.count, 0);
 }
@@ -476,10 +656,15 @@ static void no_name_needs_no_certificate(void **state)
     config.acme_names.count = 0;
     assert_int_equal(find(), 0);
     assert_int_equal(managed.certificate.count, 0);
-    assert_false(exists("self-signed"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static int prepare_sandbox(void **state)
+{
+    (void)state;
+    return sandbox_prepare();
+}
 
 int main(void)
 {
@@ -495,12 +680,11 @@ int main(void)
         TEST(invalid_name_is_reported),
         TEST(unwritten_files_are_removed),
         TEST(missing_certificates_are_self_signed),
-        TEST(obtained_certificate_is_used),
-        TEST(self_signed_certificate_is_served_for_an_unusable_one),
-        TEST(incomplete_self_signed_files_are_made_again),
+        TEST(copy_of_an_obtained_certificate_is_used),
+        TEST(unusable_file_is_set_aside),
         TEST(missing_state_directory_is_reported),
         TEST(no_name_needs_no_certificate),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, prepare_sandbox, NULL);
 }
