@@ -93,6 +93,7 @@ enum {
     SEGMENT_CERTIFICATES_MAX = 128,
     SEGMENT_ISSUER_WORDS = 16,    /* issuer: 127 bytes and the NUL */
     SEGMENT_FAILURE_WORDS = 24,   /* last error: 191 bytes and the NUL */
+    SEGMENT_THREAD_NAME = 16,     /* bytes of an entry of NAMES, the NUL included */
     SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
 };
@@ -111,6 +112,7 @@ enum segment_kind {
     SEGMENT_LATENCY,
     SEGMENT_RINGS,
     SEGMENT_EVENTS,
+    SEGMENT_NAMES,
     SEGMENT_HISTORY = 32,
     SEGMENT_CONFIG,
     SEGMENT_RATE,

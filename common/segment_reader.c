@@ -56,6 +56,7 @@ static const char *check_sizes(const struct segment *map)
                              8},
         [SEGMENT_RINGS] = {OPTIONAL, log_ring_bytes(1), threads, CACHE_LINE},
         [SEGMENT_EVENTS] = {OPTIONAL, event_ring_bytes(1), 1, 8},
+        [SEGMENT_NAMES] = {OPTIONAL, SEGMENT_THREAD_NAME, threads, 8},
         [SEGMENT_HISTORY] = {OPTIONAL,
                              sizeof(struct segment_sample) +
                                  header->metric_count * sizeof(uint64_t) + threads,
@@ -101,6 +102,7 @@ static const char *check_sizes(const struct segment *map)
             return "a section is not aligned";
     }
     if (!has_entry_per_slot(map, SEGMENT_RINGS, threads) ||
+        !has_entry_per_slot(map, SEGMENT_NAMES, threads) ||
         !has_entry_per_slot(map, SEGMENT_HOST_COUNTS, threads) ||
         !has_entry_per_slot(map, SEGMENT_CACHE, workers) ||
         !has_entry_per_slot(map, SEGMENT_CLIENTS, workers))

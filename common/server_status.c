@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
-#include "common/segment_reader.h"
 #include "common/tables.h"
 
 #include <math.h>
@@ -89,23 +88,29 @@ static json_t *number_or_null(double value)
                                                          : json_real(value);
 }
 
-/* SUMS, here and below, are those of all metrics. */
-static json_t *metrics_json(const uint64_t *sums)
+/* The sums of all metrics; NAN: not published. */
+struct sums {
+    double of[METRIC_COUNT];
+};
+
+static json_t *metrics_json(const struct sums *sums)
 {
     json_t *metrics = json_object();
 
     for (int i = 0; i < METRIC_COUNT; i++)
-        json_object_set_new(metrics, metric_table[i].name, json_integer((json_int_t)sums[i]));
+        if (!isnan(sums->of[i]))
+            json_object_set_new(metrics, metric_table[i].name,
+                                json_integer((json_int_t)sums->of[i]));
     return metrics;
 }
 
 /* A source of figures: the values since the start. */
 static double value_since_start(const void *sums, enum metric metric)
 {
-    return (double)((const uint64_t *)sums)[metric];
+    return ((const struct sums *)sums)->of[metric];
 }
 
-static json_t *figures_json(const uint64_t *sums)
+static json_t *figures_json(const struct sums *sums)
 {
     json_t *figures = json_object();
 
@@ -202,19 +207,19 @@ static json_t *rate_json(const struct segment *segment, enum metric metric)
         atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
     uint64_t then_ns, now_ns, before, last;
 
-    if (next < 2 || !read_sample(segment, next - 2, metric, &then_ns, &before) ||
+    if (segment_count(segment, SEGMENT_HISTORY) == 0 || next < 2 ||
+        !read_sample(segment, next - 2, metric, &then_ns, &before) ||
         !read_sample(segment, next - 1, metric, &now_ns, &last) || now_ns <= then_ns)
         return json_null();
     return number_or_null(figure_rate(before, last, now_ns - then_ns));
 }
 
-json_t *server_status(const struct segment *segment)
+static json_t *status_json(const struct segment *segment, const struct sums *sums)
 {
     const struct segment_master *master = segment_master(segment);
     const struct segment_header *header = &segment->header;
-    uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S, sums[METRIC_COUNT];
+    uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S;
 
-    segment_sum_all(segment, sums);
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -230,4 +235,29 @@ json_t *server_status(const struct segment *segment)
         rate_json(segment, METRIC_requests), "tls_handshakes_per_s",
         rate_json(segment, METRIC_tls_handshakes), "latency_ns", latency_json(segment), "hosts",
         host_list_json(segment), "figures", figures_json(sums), "metrics", metrics_json(sums));
+}
+
+json_t *server_status(const struct segment *segment)
+{
+    uint64_t values[METRIC_COUNT];
+    struct sums sums;
+
+    segment_sum_all(segment, values);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        sums.of[i] = metric_table[i].published ? (double)values[i] : NAN;
+    return status_json(segment, &sums);
+}
+
+json_t *server_status_read(const struct segment_reader *reader)
+{
+    struct sums sums;
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        sums.of[i] =
+            reader->metric[i].line >= 0 ? (double)segment_reader_sum(reader, (enum metric)i) : NAN;
+    for (size_t i = 0; i < STATUS_METRICS; i++) /* a status that is not listed is never sent */
+        sums.of[status_metrics[i].metric] = fmax(0, sums.of[status_metrics[i].metric]);
+    if (isnan(sums.of[METRIC_connections_open]))
+        sums.of[METRIC_connections_open] = (double)segment_connections_open(&reader->map);
+    return status_json(&reader->map, &sums);
 }

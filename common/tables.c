@@ -4,13 +4,14 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 const struct metric_info metric_table[METRIC_COUNT] = {
 #define METRIC(scope, name, kind, unit, label, help)                                               \
-    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit},
+    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit, true},
+#define OTHER_METRIC(scope, name, kind, unit, label, help)                                         \
+    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit, false},
 #include "common/metrics.def"
 #undef METRIC
 };

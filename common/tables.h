@@ -2,6 +2,7 @@
 #ifndef COMMON_TABLES_H
 #define COMMON_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct metric_info {
     enum metric_scope scope;
     enum metric_kind kind;
     enum metric_unit unit;
+    bool published; /* by this server; else by those of other programs */
 };
 extern const struct metric_info metric_table[METRIC_COUNT];
 

@@ -6,6 +6,7 @@
 #include "common/escape.h"
 #include "common/instance.h"
 #include "common/macros.h"
+#include "common/server_status.h"
 #include "common/tables.h"
 #include "common/units.h"
 #include "console/data/alerts.h"
@@ -78,6 +79,7 @@ static void print_help(void)
         snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
         printf("  %-39s %s\n", words, command_table[i].help);
     }
+    printf("  %-39s %s\n", "list", "List the servers that run, of any program");
     printf("  %-39s %s\n", "watch [--fail-if RULE] [--for TIME]",
            "Print the load every second; see watch --help");
     printf("\nExit status: 0 done, 1 rejected or a rule of watch holds, 2 usage error, "
@@ -220,6 +222,39 @@ static int send_command(const struct options *options, const char *path, const c
         status = fail_with(why, result == CONTROL_DENIED ? EXIT_REJECTED : EXIT_NO_DAEMON);
     }
     control_close(&client);
+    return status;
+}
+
+/*
+ * The `status` of a server of another program is read from its segment; it may have no control
+ * socket. Returns GO_ON if the command must be sent.
+ */
+static int run_without_socket(const struct options *options, const char *command)
+{
+    struct segment_reader reader;
+    char why[256], *line = NULL;
+    bool has_socket, is_webserverd;
+    int status = GO_ON;
+
+    if (options->socket != NULL ||
+        segment_attach(&reader, options->name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        return GO_ON;
+    has_socket = reader.map.header.socket_path[0] != '\0';
+    is_webserverd = segment_count(&reader.map, SEGMENT_CONFIG) > 0;
+    if (!is_webserverd && strcmp(command, "status") == 0) {
+        json_t *json = server_status_read(&reader);
+
+        line = json_dumps(json, JSON_COMPACT);
+        json_decref(json);
+        status = line != NULL ? print_answer(options, command, line)
+                              : fail_with("out of memory", EXIT_REJECTED);
+        free(line);
+    } else if (!has_socket) {
+        snprintf(why, sizeof(why), "%s offers no commands (status, list and watch read its memory)",
+                 options->name);
+        status = fail_with(why, EXIT_REJECTED);
+    }
+    segment_detach(&reader);
     return status;
 }
 
@@ -377,10 +412,19 @@ int main(int argc, char **argv)
     words = argv + optind;
     if (count > 0 && strcmp(words[0], "watch") == 0)
         return run_watch(&options, count, words);
+    if (count == 1 && strcmp(words[0], "list") == 0) {
+        instances_print(stdout);
+        return EXIT_DONE;
+    }
     command =
         command_check(count, (const char *const *)words, line, sizeof(line), why, sizeof(why));
-    if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),
-                                               why, sizeof(why)) != 0)
+    if (command < 0)
+        return usage_error(why);
+    status = run_without_socket(&options, command_table[command].name);
+    if (status != GO_ON)
+        return status;
+    if (instance_control_socket(options.name, options.socket, path, sizeof(path), why,
+                                sizeof(why)) != 0)
         return usage_error(why);
     return send_command(&options, path, command_table[command].name, line);
 }

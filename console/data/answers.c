@@ -643,9 +643,17 @@ static void escape_strings(json_t *value)
     json_array_foreach(value, i, member) escape_strings(member);
 }
 
+/* The answer of a server of another program is a message; "" says no more than that it is done. */
 static void print_done(const char *command, json_t *answer, FILE *out)
 {
+    const char *message;
+
     escape_strings(answer);
+    message = json_string_value(json_object_get(answer, "message"));
+    if (message != NULL) {
+        fprintf(out, "%s\n", message[0] != '\0' ? message : "done");
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LENGTH(printers); i++)
         if (strcmp(printers[i].command, command) == 0) {
             printers[i].print(command, answer, out);

@@ -377,6 +377,8 @@ static double value_of(const struct sample_copy *before, const struct sample_cop
         return (double)now->values[METRIC_connections_open];
     case SERIES_ERRORS:
         return figure_between(before, now, FIGURE_errors);
+    case SERIES_QUEUE:
+        return (double)now->values[METRIC_queue_length];
     case SERIES_HIT_RATIO:
         return figure_between(before, now, FIGURE_cache_hit_ratio);
     case SERIES_REQUESTS_PER_CORE:

@@ -231,7 +231,16 @@ static void set_state(struct source *source, enum source_state state)
         source->why[0] = '\0';
 }
 
-/* Attaches if the daemon runs; a segment left by a dead daemon is ignored. */
+/* The dead webserverd has a successor soon, and its log is in a file. Others are worth a look. */
+static bool is_worth_attaching(const struct source *source, const struct segment_reader *reader,
+                               enum segment_health health)
+{
+    return health == SEGMENT_ALIVE || health == SEGMENT_SILENT ||
+           (health == SEGMENT_DEAD && source->state == SOURCE_ABSENT &&
+            segment_count(&reader->map, SEGMENT_CONFIG) == 0);
+}
+
+/* Attaches if the daemon runs; a segment left by a dead webserverd is ignored. */
 static bool attach_running(struct source *source, struct segment_reader *reader, uint64_t now_ns,
                            char *why, size_t size)
 {
@@ -240,7 +249,7 @@ static bool attach_running(struct source *source, struct segment_reader *reader,
     if (segment_attach(reader, source->name, why, size) != SEGMENT_ATTACHED)
         return false;
     health = segment_health(reader, now_ns);
-    if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT)
+    if (is_worth_attaching(source, reader, health))
         return true;
     snprintf(why, size, "no webserverd '%s' is running; the last one (pid %d) has ended",
              source->name, (int)reader->map.header.master_pid);
@@ -284,7 +293,9 @@ static void check_daemon(struct source *source, uint64_t now_ns)
     case SEGMENT_STOPPED:
     case SEGMENT_DEAD:
     case SEGMENT_REPLACED:
-        snprintf(source->why, sizeof(source->why), "webserverd '%s' %s", source->name,
+        snprintf(source->why, sizeof(source->why), "%s'%s' %s",
+                 segment_count(&source->reader.map, SEGMENT_CONFIG) > 0 ? "webserverd " : "",
+                 source->name,
                  health == SEGMENT_STOPPED    ? "has stopped"
                  : health == SEGMENT_REPLACED ? "was replaced by another daemon"
                                               : "has died");

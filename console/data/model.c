@@ -235,9 +235,15 @@ static double growth(const struct model *model, uint64_t now, uint64_t then)
     return figure_rate(then, now, model_interval_ns(model));
 }
 
+double model_value(const struct model *model, enum metric metric)
+{
+    return model->now->server.published[metric] != PUBLISHED_NOT ? (double)model->now->sums[metric]
+                                                                 : NAN;
+}
+
 double model_rate(const struct model *model, enum metric metric)
 {
-    if (model->now == NULL)
+    if (model->now == NULL || model->now->server.published[metric] == PUBLISHED_NOT)
         return NAN;
     if (model->past != NULL)
         return model->past_before == NULL
@@ -252,6 +258,8 @@ double model_thread_value(const struct model *model, const struct thread_sample 
     const struct past_thread *past;
     size_t at = past_position(metric);
 
+    if (model->now->server.published[metric] != PUBLISHED_BY_WRITER)
+        return NAN;
     if (model->past == NULL)
         return (double)thread->values[metric];
     past = past_thread(model, thread->slot);
@@ -261,7 +269,9 @@ double model_thread_value(const struct model *model, const struct thread_sample 
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
                           enum metric metric)
 {
-    return model->past != NULL ? NAN : (double)worker->values[metric];
+    return model->past != NULL || model->now->server.published[metric] == PUBLISHED_NOT
+               ? NAN
+               : (double)worker->values[metric];
 }
 
 double model_thread_rate(const struct model *model, const struct thread_sample *thread,
@@ -270,6 +280,8 @@ double model_thread_rate(const struct model *model, const struct thread_sample *
     const struct past_thread *past;
     size_t at = past_position(metric);
 
+    if (model->now->server.published[metric] != PUBLISHED_BY_WRITER)
+        return NAN;
     if (model->past == NULL)
         return growth(model, thread->values[metric], model->older.threads[thread->slot][metric]);
     past = past_thread(model, thread->slot);
@@ -279,7 +291,7 @@ double model_thread_rate(const struct model *model, const struct thread_sample *
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
                          enum metric metric)
 {
-    if (model->past != NULL)
+    if (model->past != NULL || model->now->server.published[metric] == PUBLISHED_NOT)
         return NAN;
     return growth(model, worker->values[metric], model->older.workers[worker->slot][metric]);
 }
@@ -288,7 +300,7 @@ static double model_source(const void *model, enum metric metric)
 {
     const struct model *own = model;
 
-    return metric_table[metric].kind == KIND_GAUGE ? (double)own->now->sums[metric]
+    return metric_table[metric].kind == KIND_GAUGE ? model_value(own, metric)
                                                    : model_rate(own, metric);
 }
 

@@ -64,7 +64,8 @@ void model_take_past(struct model *model, const struct snapshot *snapshot,
                      const struct sample_copy *before, const struct sample_copy *now,
                      const struct past_thread *threads, uint32_t thread_count);
 
-/* A value of one thread or worker of the snapshot; NAN: unknown. */
+/* A value of the snapshot: of all, of one thread or worker. NAN: unknown, or not published. */
+double model_value(const struct model *model, enum metric metric);
 double model_thread_value(const struct model *model, const struct thread_sample *thread,
                           enum metric metric);
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
@@ -76,7 +77,10 @@ const struct snapshot *model_now(const struct model *model);
 /* Length of the interval, ns; 0: none yet. */
 uint64_t model_interval_ns(const struct model *model);
 
-/* Increase of a counter per second, over all slots; NAN until there is an interval. */
+/*
+ * Increase of a counter per second, over all slots; NAN until there is an interval, and if it is
+ * not published.
+ */
 double model_rate(const struct model *model, enum metric metric);
 
 /* model_rate() of one thread or worker of the current snapshot. */

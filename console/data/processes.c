@@ -228,6 +228,16 @@ bool cpu_shortage_is_bad(const struct cpu_shortage *shortage)
            ((double)shortage->server >= BAD_WAIT || (double)shortage->stolen >= BAD_STEAL);
 }
 
+/* A server of another program may serve in its first process. */
+static bool is_worker(const struct snapshot *now, int32_t pid)
+{
+    uint32_t i = 0;
+
+    while (i < now->worker_count && now->workers[i].pid != pid)
+        i++;
+    return i < now->worker_count;
+}
+
 void processes_take(struct process_table *table, const struct snapshot *now)
 {
     static struct process_table before; /* too large for the stack */
@@ -238,7 +248,8 @@ void processes_take(struct process_table *table, const struct snapshot *now)
     table->time_ns = now->time_ns;
     table->count = 0;
     table->thread_count = 0;
-    measure_process(&reading, ROLE_MASTER, 0, now->server.pid);
+    if (!is_worker(now, now->server.pid))
+        measure_process(&reading, ROLE_MASTER, 0, now->server.pid);
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].state != WORKER_NONE)
             measure_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);

@@ -4,6 +4,7 @@
 #include "common/escape.h"
 #include "console/data/recording.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,36 @@ static void push_history(struct server_info *info, const struct segment_reader *
     }
     if (any)
         history_add_threads(info->history, info->model, &info->processes);
+}
+
+/*
+ * Of a server without HISTORY: when a second ends, its sample from the snapshot and the latencies
+ * by outcome. A second in which the console did not sample is a gap.
+ */
+static void push_own_sample(struct server_info *info)
+{
+    const struct snapshot *now = &info->snapshot;
+    struct sample_copy sample = {.time_ns = now->wall_ns};
+    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0}, second = now->wall_ns / NS_PER_S;
+    char letters[HISTORY_LETTERS] = {0};
+
+    if (second == info->own_second)
+        return;
+    if (second != info->own_second + 1)
+        history_break(info->history);
+    info->own_second = second;
+    memcpy(sample.values, now->sums, sizeof(sample.values));
+    if (outcomes_second(info->outcomes, second - 1, OUTCOME_ALL, buckets)) {
+        for (size_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+            sample.latency[i] = (uint32_t)buckets[i];
+        sample.latency_max_ns = (uint64_t)fmax(0, outcomes_percentile(buckets, 100));
+    }
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].slot < HISTORY_LETTERS)
+            letters[now->threads[i].slot] =
+                server_state_letter(&now->server, now->threads[i].activity.state);
+    history_push(info->history, &sample, letters);
+    history_add_threads(info->history, info->model, &info->processes);
 }
 
 /* The lines of one call, and those of them that are for the chosen hosts. */
@@ -257,7 +288,10 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
     if (!info->replayed && now_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, &info->snapshot);
-    push_history(info, reader);
+    if (info->snapshot.server.lacks_section[SEGMENT_HISTORY])
+        push_own_sample(info);
+    else
+        push_history(info, reader);
     server_info_take_requests(info, reader, now_ns, wall_ns);
     if (info->backlog_unread)
         take_backlog(info, reader, wall_ns);

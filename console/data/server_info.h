@@ -63,6 +63,7 @@ struct server_info {
     uint64_t slow_ns;     /* when the slow data was last read */
     unsigned slow_wants;  /* the wants of that time */
     uint64_t next_second; /* number of the next history sample to read */
+    uint64_t own_second;  /* of the last sample that the console took itself (wall clock, s) */
 };
 
 /* INFO is zeroed. Returns 0, or -1: out of memory; call server_info_close() then too. */

@@ -34,6 +34,15 @@ static void describe_server(struct server *server, const struct segment_reader *
         TAKE_TEXT(server->states[i].name, state->name);
         TAKE_TEXT(server->states[i].help, state->help);
     }
+    server->one_outcome = header->outcome_count == 1;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        server->published[i] = reader->metric[i].line >= 0 ? PUBLISHED_BY_WRITER : PUBLISHED_NOT;
+    for (size_t i = 0; i < STATUS_METRICS; i++) /* a status that is not listed is never sent */
+        server->published[status_metrics[i].metric] = PUBLISHED_BY_WRITER;
+    if (server->published[METRIC_connections_open] == PUBLISHED_NOT)
+        server->published[METRIC_connections_open] = PUBLISHED_SUM; /* in the blocks of workers */
+    for (int i = 0; i < SEGMENT_KIND_COUNT; i++)
+        server->lacks_section[i] = segment_count(&reader->map, (enum segment_kind)i) == 0;
 }
 
 int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *reader)
@@ -130,6 +139,12 @@ static void copy_thread(struct thread_sample *sample, const struct segment_reade
     sample->worker = load32(&owner->worker);
     sample->thread = load32(&owner->thread);
     segment_read_activity(&thread->activity, &sample->activity);
+    sample->name[0] = '\0';
+    if (segment_count(&reader->map, SEGMENT_NAMES) > 0) {
+        const char *name = segment_at(&reader->map, SEGMENT_NAMES, slot);
+
+        escape_bytes(sample->name, sizeof(sample->name), name, strnlen(name, sizeof(sample->name)));
+    }
     copy_values(sample->values, reader, thread, SCOPE_THREAD);
 }
 
@@ -174,6 +189,8 @@ static void add_up(struct snapshot *snapshot, const struct segment_reader *reade
             sum = segment_reader_sum(reader, (enum metric)metric);
         snapshot->sums[metric] = sum;
     }
+    if (snapshot->server.published[METRIC_connections_open] == PUBLISHED_SUM)
+        snapshot->sums[METRIC_connections_open] = segment_connections_open(&reader->map);
 }
 
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,

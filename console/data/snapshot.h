@@ -26,13 +26,19 @@ struct server {
     char listening[256];
     uint32_t state_count;
     struct segment_state states[STATES_MAX];
+    bool one_outcome;                       /* latencies are not told apart by outcome */
+    uint8_t published[METRIC_COUNT];        /* enum published */
+    bool lacks_section[SEGMENT_KIND_COUNT]; /* by enum segment_kind */
 };
+
+enum published { PUBLISHED_BY_WRITER, PUBLISHED_SUM, PUBLISHED_NOT };
 
 /* A reserved thread slot. Without a thread its state is NONE, but its counters still count. */
 struct thread_sample {
     uint32_t slot;
-    uint32_t worker; /* slot of its worker, or SEGMENT_NO_WORKER */
-    uint32_t thread; /* number within that worker */
+    uint32_t worker;                /* slot of its worker, or SEGMENT_NO_WORKER */
+    uint32_t thread;                /* number within that worker */
+    char name[SEGMENT_THREAD_NAME]; /* "": it has none */
     struct activity_copy activity;
     uint64_t values[METRIC_COUNT];
 };

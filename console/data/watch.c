@@ -236,8 +236,22 @@ uint32_t watch_offload_min(const struct watch *watch)
                           : 0;
 }
 
+/* A server of another program does not say how many it wants: those without a name are its pool. */
+static uint32_t pool_threads(const struct watch *watch)
+{
+    const struct snapshot *now = &watch->info.snapshot;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        count +=
+            now->threads[i].activity.state != THREAD_STATE_NONE && now->threads[i].name[0] == '\0';
+    return count;
+}
+
 uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
 {
+    uint32_t threads;
+
     const struct segment_master *master = current_master(watch);
 
     if (master == NULL)
@@ -251,7 +265,8 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
     case TUNABLE_COUNT:
         break;
     }
-    return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
+    threads = atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
+    return threads != 0 ? threads : pool_threads(watch);
 }
 
 void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const char *text)

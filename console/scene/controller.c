@@ -201,6 +201,15 @@ void controller_toggle_lock(struct controller *controller)
     controller_report(controller, false, "locked: nothing here changes the server; L unlocks");
 }
 
+/* A server of another program may have no control socket. */
+static bool offers_no_commands(const struct controller *controller)
+{
+    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
+
+    return controller->options.socket == NULL && server->name[0] != '\0' &&
+           server->socket_path[0] == '\0';
+}
+
 bool controller_allows_change(struct controller *controller)
 {
     if (watch_replays(controller->options.watch))
@@ -212,6 +221,9 @@ bool controller_allows_change(struct controller *controller)
                           "this console is read-only: no permission for the control socket");
     else if (controller->locked)
         controller_report(controller, true, "this session is locked; L unlocks it");
+    else if (offers_no_commands(controller))
+        controller_report(controller, true, "%s offers no commands",
+                          watch_info(controller->options.watch)->snapshot.server.name);
     else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
         controller_report(controller, true, "no webserverd is running");
     else

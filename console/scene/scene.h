@@ -61,10 +61,13 @@ struct scene {
  */
 struct scene scene_of(const struct watch *watch);
 
-/* The sum of METRIC over all threads, its rate of the last second, and a figure: NAN if unknown. */
-static inline uint64_t scene_sum(const struct scene *scene, enum metric metric)
+/*
+ * The sum of METRIC over all threads, its rate of the last second, and a figure: NAN if unknown or
+ * not published.
+ */
+static inline double scene_sum(const struct scene *scene, enum metric metric)
 {
-    return model_now(scene->model)->sums[metric];
+    return model_value(scene->model, metric);
 }
 
 static inline double scene_rate(const struct scene *scene, enum metric metric)
@@ -75,6 +78,12 @@ static inline double scene_rate(const struct scene *scene, enum metric metric)
 static inline double scene_figure(const struct scene *scene, enum figure figure)
 {
     return model_figure(scene->model, figure);
+}
+
+/* True if the server publishes the section. */
+static inline bool scene_has(const struct scene *scene, enum segment_kind section)
+{
+    return !model_now(scene->model)->server.lacks_section[section];
 }
 
 /* VALUE as JSON; null for NAN and infinity. */
@@ -144,6 +153,7 @@ struct view {
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
 
+    enum segment_kind section; /* shows its data; no tab without it. 0: the view needs none */
     /* True if the view has no tab, because it does not concern the server. NULL: never. */
     bool (*hidden)(const struct scene *scene);
     /* True if there is data to draw. NULL: always. */

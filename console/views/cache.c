@@ -346,6 +346,7 @@ static const struct view_number numbers[] = {
 const struct view view_cache = {
     .name = "cache",
     .action = ACTION_VIEW_CACHE,
+    .section = SEGMENT_CACHE,
     .empty = "",
     .hints = hints,
     .numbers = numbers,

@@ -177,6 +177,7 @@ static const char *const help[] = {
 const struct view view_certificates = {
     .name = "certificates",
     .action = ACTION_VIEW_CERTIFICATES,
+    .section = SEGMENT_CERTIFICATES,
     .empty = "The server uses no certificate: no address of server.listen begins with https://.",
     .help = help,
     .list = &list,

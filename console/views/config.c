@@ -498,6 +498,7 @@ static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true, false},
 const struct view view_config = {
     .name = "config",
     .action = ACTION_VIEW_CONFIG,
+    .section = SEGMENT_CONFIG,
     .empty = "The server has not published its configuration yet.",
     .hints = hints,
     .numbers = numbers,

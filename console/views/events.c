@@ -240,6 +240,7 @@ static const struct view_hint hints[] = {{ACTION_MODE, "ungroup", false, false},
 const struct view view_events = {
     .name = "events",
     .action = ACTION_VIEW_EVENTS,
+    .section = SEGMENT_EVENTS,
     .empty = "No events yet: no error, no warning, no change.",
     .hints = hints,
     .numbers = numbers,

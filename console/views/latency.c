@@ -131,22 +131,28 @@ static struct numbers numbers_of(const struct scene *scene, int outcome)
     return numbers;
 }
 
+/* The first row: without outcomes there is only that of all. */
+static int first_outcome(const struct scene *scene)
+{
+    return model_now(scene->model)->server.one_outcome ? OUTCOME_ALL : 0;
+}
+
 static size_t latency_count(void *state, const struct scene *scene)
 {
     (void)state;
-    (void)scene;
-    return OUTCOME_COUNT + 1;
+    return (size_t)(OUTCOME_ALL - first_outcome(scene) + 1);
 }
 
 static void latency_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
-    struct numbers numbers = numbers_of(scene, (int)row);
+    int outcome = first_outcome(scene) + (int)row;
+    struct numbers numbers = numbers_of(scene, outcome);
     struct numbers all = numbers_of(scene, OUTCOME_ALL);
     double rate = numbers.seconds > 0 ? numbers.count / numbers.seconds : NAN;
 
     (void)state;
-    cell_text(&cells[OUTCOME], (int)row == OUTCOME_ERROR ? TONE_WARN : TONE_NORMAL,
-              outcome_name((int)row));
+    cell_text(&cells[OUTCOME], outcome == OUTCOME_ERROR ? TONE_WARN : TONE_NORMAL,
+              outcome_name(outcome));
     cell_rate(&cells[RATE], TONE_VALUE, rate);
     cell_percent(&cells[SHARE], TONE_NORMAL, all.count > 0 ? numbers.count / all.count : NAN);
     cell_latency(&cells[MEAN], TONE_NORMAL, numbers.mean);
@@ -236,7 +242,7 @@ static void draw_histogram_legend(const struct scene *scene, const struct canvas
                          RECENT_S) +
             2;
 
-    for (int i = 0; i < OUTCOME_COUNT; i++) {
+    for (int i = first_outcome(scene); i < OUTCOME_COUNT; i++) {
         canvas_repeat(canvas, 0, x, 1, bar_tone(i), bar_glyph(scene, i));
         x = canvas_text(canvas, 0, x + 2, TONE_DIM, outcome_name(i)) + 2;
     }

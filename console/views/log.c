@@ -108,7 +108,7 @@ static uint64_t log_id(void *state, const struct scene *scene, size_t row)
 
 static const char *outcome_of(const struct tail_line *line)
 {
-    return line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "?";
+    return line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "-";
 }
 
 /* "0.1" as in the threads view; "slot N" if the thread exited. */
@@ -271,6 +271,7 @@ static const struct view_number numbers[] = {
 const struct view view_log = {
     .name = "log",
     .action = ACTION_VIEW_LOG,
+    .section = SEGMENT_RINGS,
     .empty = "No requests yet. Try: curl http://ADDRESS/ with an address the server listens on.",
     .hints = hints,
     .numbers = numbers,

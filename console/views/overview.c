@@ -1,4 +1,4 @@
-/* The overview: six metrics with their history; below them, on a tall screen, the processes. */
+/* The overview: up to six metrics with their history; below them, on a tall screen, the processes. */
 
 #include "common/macros.h"
 #include "console/scene/scene.h"
@@ -8,9 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-
-static const struct metric_panel *const panels[] = {
-    &panel_requests, &panel_latency, &panel_sent, &panel_connections, &panel_errors, &panel_cache};
 
 enum { PANEL_GAP = 2 };
 
@@ -22,7 +19,19 @@ enum { PANEL_GAP = 2 };
 struct line {
     const char *title;
     void (*write)(const struct scene *scene, char *line, size_t size, int width);
+    enum metric metric; /* the line is there if it is published; METRIC_COUNT: always */
 };
+
+/* Adds the sum of METRIC to LINE, unless the server does not publish it. */
+static void add_sum(const struct scene *scene, char *line, size_t size, int width, const char *name,
+                    enum metric metric)
+{
+    double sum = scene_sum(scene, metric);
+    char text[TEXT_SHORT];
+
+    if (!isnan(sum))
+        summary_add(line, size, width, "%s %s", name, text_count(text, sum));
+}
 
 /* "worker 0 45.2% 12.0 MiB": CPU in percent of one core, and memory. */
 static void processes_line(const struct scene *scene, char *line, size_t size, int width)
@@ -87,12 +96,10 @@ static void failures_line(const struct scene *scene, char *line, size_t size, in
                  {"log errors", METRIC_log_write_errors},
                  {"log lost", METRIC_log_lost},
                  {"workers died", METRIC_workers_died}};
-    char count[TEXT_SHORT];
 
     line[0] = '\0';
     for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
-        summary_add(line, size, width, "%s %s", items[i].name,
-                    text_count(count, (double)scene_sum(scene, items[i].metric)));
+        add_sum(scene, line, size, width, items[i].name, items[i].metric);
 }
 
 /* Responses by status since the start: "200 33.1k  404 310". */
@@ -102,11 +109,11 @@ static void statuses_line(const struct scene *scene, char *line, size_t size, in
 
     line[0] = '\0';
     for (size_t i = 0; i < STATUS_METRICS; i++) {
-        uint64_t responses = scene_sum(scene, status_metrics[i].metric);
+        double responses = scene_sum(scene, status_metrics[i].metric);
 
         if (responses > 0)
             summary_add(line, size, width, "%d: %s", status_metrics[i].status,
-                        text_count(count, (double)responses));
+                        text_count(count, responses));
     }
 }
 
@@ -123,17 +130,42 @@ static void cores_line(const struct scene *scene, char *line, size_t size, int w
     summary_add(line, size, width, "switches/request %s", text_count(switches, per_request));
 }
 
+/* Of servers of other programs */
+static void locks_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char waits[TEXT_SHORT], wait[TEXT_SHORT];
+
+    line[0] = '\0';
+    summary_add(line, size, width, "waits/s %s",
+                text_count(waits, scene_rate(scene, METRIC_lock_waits)));
+    summary_add(line, size, width, "mean wait %s",
+                text_latency(wait, scene_figure(scene, FIGURE_lock_wait_mean)));
+}
+
+/* What servers of other programs do not publish. */
+static void absent_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    static const struct {
+        const char *name;
+        enum segment_kind section;
+    } parts[] = {{"cache entries", SEGMENT_CACHE}, {"log", SEGMENT_RINGS},
+                 {"events", SEGMENT_EVENTS},       {"configuration", SEGMENT_CONFIG},
+                 {"hosts", SEGMENT_HOSTS},         {"certificates", SEGMENT_CERTIFICATES}};
+
+    line[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (!scene_has(scene, parts[i].section))
+            summary_add(line, size, width, "%s", parts[i].name);
+}
+
 static void queues_line(const struct scene *scene, char *line, size_t size, int width)
 {
     line[0] = '\0';
-    summary_add(line, size, width, "accept queue %" PRIu64, scene_sum(scene, METRIC_accept_queue));
-    summary_add(line, size, width, "in the master %" PRIu64,
-                scene_sum(scene, METRIC_dispatch_pending));
-    summary_add(line, size, width, "in threads %" PRIu64,
-                scene_sum(scene, METRIC_connections_queued));
+    add_sum(scene, line, size, width, "accept queue", METRIC_accept_queue);
+    add_sum(scene, line, size, width, "in the master", METRIC_dispatch_pending);
+    add_sum(scene, line, size, width, "in threads", METRIC_connections_queued);
     if (scene_sum(scene, METRIC_generations_old) > 0)
-        summary_add(line, size, width, "old generations %" PRIu64,
-                    scene_sum(scene, METRIC_generations_old));
+        add_sum(scene, line, size, width, "old generations", METRIC_generations_old);
 }
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)
@@ -141,13 +173,12 @@ static void offload_line(const struct scene *scene, char *line, size_t size, int
     char jobs[TEXT_SHORT], wait[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "queued %" PRIu64, scene_sum(scene, METRIC_offload_queue_depth));
+    add_sum(scene, line, size, width, "queued", METRIC_offload_queue_depth);
     summary_add(line, size, width, "jobs/s %s",
                 text_count(jobs, scene_rate(scene, METRIC_offload_jobs)));
     summary_add(line, size, width, "mean wait %s",
                 text_latency(wait, scene_figure(scene, FIGURE_offload_wait_mean)));
-    summary_add(line, size, width, "queue full %" PRIu64,
-                scene_sum(scene, METRIC_offload_rejected));
+    add_sum(scene, line, size, width, "queue full", METRIC_offload_rejected);
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)
@@ -158,10 +189,10 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     summary_add(line, size, width, "lines/s %s",
                 text_count(lines, scene_rate(scene, METRIC_log_lines)));
     summary_add(line, size, width, "%s/s", text_bytes(bytes, scene_rate(scene, METRIC_log_bytes)));
-    summary_add(line, size, width, "waits %" PRIu64, scene_sum(scene, METRIC_log_waits));
-    summary_add(line, size, width, "dropped %" PRIu64, scene_sum(scene, METRIC_log_dropped));
-    summary_add(line, size, width, "errors %" PRIu64, scene_sum(scene, METRIC_log_write_errors));
-    summary_add(line, size, width, "lost %" PRIu64, scene_sum(scene, METRIC_log_lost));
+    add_sum(scene, line, size, width, "waits", METRIC_log_waits);
+    add_sum(scene, line, size, width, "dropped", METRIC_log_dropped);
+    add_sum(scene, line, size, width, "errors", METRIC_log_write_errors);
+    add_sum(scene, line, size, width, "lost", METRIC_log_lost);
 }
 
 /* Handshakes that have failed since the start, by reason. */
@@ -175,10 +206,8 @@ static void tls_failures(const struct scene *scene, char *line, size_t size, int
                    {METRIC_tls_failed_http, "HTTP"},       {METRIC_tls_failed_other, "other"}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++) {
-        uint64_t count = scene_sum(scene, reasons[i].metric);
-
-        if (count > 0)
-            summary_add(line, size, width, "%s %" PRIu64, reasons[i].name, count);
+        if (scene_sum(scene, reasons[i].metric) > 0)
+            add_sum(scene, line, size, width, reasons[i].name, reasons[i].metric);
     }
 }
 
@@ -187,7 +216,7 @@ static void tls_line(const struct scene *scene, char *line, size_t size, int wid
     char handshakes[TEXT_SHORT], resumed[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "connections %" PRIu64, scene_sum(scene, METRIC_tls_open));
+    add_sum(scene, line, size, width, "connections", METRIC_tls_open);
     summary_add(line, size, width, "handshakes/s %s",
                 text_count(handshakes, scene_rate(scene, METRIC_tls_handshakes)));
     summary_add(line, size, width, "resumed %s",
@@ -204,11 +233,11 @@ static void http2_line(const struct scene *scene, char *line, size_t size, int w
     char requests[TEXT_SHORT];
 
     line[0] = '\0';
-    summary_add(line, size, width, "connections %" PRIu64, scene_sum(scene, METRIC_http2_open));
-    summary_add(line, size, width, "streams %" PRIu64, scene_sum(scene, METRIC_http2_streams));
+    add_sum(scene, line, size, width, "connections", METRIC_http2_open);
+    add_sum(scene, line, size, width, "streams", METRIC_http2_streams);
     summary_add(line, size, width, "requests/s %s",
                 text_count(requests, scene_rate(scene, METRIC_requests_http2)));
-    summary_add(line, size, width, "errors %" PRIu64, scene_sum(scene, METRIC_http2_errors));
+    add_sum(scene, line, size, width, "errors", METRIC_http2_errors);
 }
 
 static void server_line(const struct scene *scene, char *line, size_t size, int width)
@@ -216,43 +245,78 @@ static void server_line(const struct scene *scene, char *line, size_t size, int 
     summary_processes(model_now(scene->model), line, size, width);
 }
 
-static const struct line lines[] = {{"cpu mem", processes_line}, {"failures", failures_line},
-                                    {"statuses", statuses_line}, {"cores", cores_line},
-                                    {"waiting", queues_line},    {"offload", offload_line},
-                                    {"log", log_line},           {"server", server_line},
-                                    {"TLS", tls_line},           {"HTTP/2", http2_line}};
+static const struct line lines[] = {{"cpu mem", processes_line, METRIC_COUNT},
+                                    {"failures", failures_line, METRIC_requests_limited},
+                                    {"statuses", statuses_line, METRIC_COUNT},
+                                    {"locks", locks_line, METRIC_lock_waits},
+                                    {"cores", cores_line, METRIC_cpu_time},
+                                    {"waiting", queues_line, METRIC_accept_queue},
+                                    {"offload", offload_line, METRIC_offload_jobs},
+                                    {"log", log_line, METRIC_log_lines},
+                                    {"server", server_line, METRIC_COUNT},
+                                    {"TLS", tls_line, METRIC_tls_handshakes},
+                                    {"HTTP/2", http2_line, METRIC_connections_http2}};
 
 /* Before the others if CPU is missing, else after them. */
-static const struct line shortage = {"CPU wait", shortage_line};
+static const struct line shortage = {"CPU wait", shortage_line, METRIC_COUNT};
 
-enum { LINE_LABEL = 9, STRIP_MOST = 3 };
+/* For servers that lack a part. */
+static const struct line absent_parts = {"without", absent_line, METRIC_COUNT};
 
-static void draw_overview_line(const struct scene *scene, const struct canvas *canvas, int y,
-                               const struct line *line, enum tone tone)
+enum { LINE_LABEL = 9, STRIP_MOST = 3, LINES_MOST = ARRAY_LENGTH(lines) + 2 };
+
+/* Fills SHOWN with the lines that the server has. Returns their number. */
+static size_t choose_lines(const struct scene *scene, const struct line *shown[LINES_MOST])
 {
-    char text[256];
+    bool bad = cpu_shortage_is_bad(&scene->processes->shortage);
+    size_t count = 0;
 
-    if (y >= canvas->height)
-        return;
-    line->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
-    canvas_text(canvas, y, 0, TONE_TITLE, line->title);
-    canvas_text(canvas, y, LINE_LABEL, tone, text);
+    if (bad)
+        shown[count++] = &shortage;
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
+        if (lines[i].metric == METRIC_COUNT || !isnan(scene_sum(scene, lines[i].metric)))
+            shown[count++] = &lines[i];
+    if (!bad)
+        shown[count++] = &shortage;
+    if (!scene_has(scene, SEGMENT_CONFIG)) /* it is not webserverd */
+        shown[count++] = &absent_parts;
+    return count;
 }
 
 /* Draws the strip of threads, then as many lines as fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
-    bool bad = cpu_shortage_is_bad(&scene->processes->shortage);
-    int strip = canvas->height - (int)ARRAY_LENGTH(lines) - 1, y;
+    const struct line *shown[LINES_MOST];
+    int count = (int)choose_lines(scene, shown), strip = canvas->height - count, y;
+    char text[256];
 
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
     y = strip_draw(canvas, 0, strip, model_now(scene->model));
-    if (bad)
-        draw_overview_line(scene, canvas, y++, &shortage, TONE_WARN);
-    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-        draw_overview_line(scene, canvas, y++, &lines[i], TONE_NORMAL);
-    if (!bad)
-        draw_overview_line(scene, canvas, y, &shortage, TONE_NORMAL);
+    for (int i = 0; i < count && y < canvas->height; i++, y++) {
+        bool warns = i == 0 && shown[i] == &shortage;
+
+        shown[i]->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
+        canvas_text(canvas, y, 0, TONE_TITLE, shown[i]->title);
+        canvas_text(canvas, y, LINE_LABEL, warns ? TONE_WARN : TONE_NORMAL, text);
+    }
+}
+
+enum { PANELS_MOST = 6 };
+
+/* Fills SHOWN with the panels that the server has. Returns their number. */
+static int choose_panels(const struct scene *scene, const struct metric_panel *shown[PANELS_MOST])
+{
+    int count = 0;
+
+    shown[count++] = &panel_requests;
+    shown[count++] = &panel_latency;
+    shown[count++] = &panel_sent;
+    shown[count++] =
+        scene_sum(scene, METRIC_queue_capacity) > 0 ? &panel_queue : &panel_connections;
+    shown[count++] = &panel_errors;
+    if (!isnan(scene_sum(scene, METRIC_cache_hits)))
+        shown[count++] = &panel_cache;
+    return count;
 }
 
 /* Number of panels side by side. */
@@ -261,14 +325,14 @@ static int grid_columns(int width)
     return width >= 150 ? 3 : width >= 70 ? 2 : 1;
 }
 
-static void draw_panels(const struct scene *scene, const struct canvas *canvas)
+static void draw_panels(const struct scene *scene, const struct canvas *canvas,
+                        const struct metric_panel *const *panels, int count)
 {
-    int columns = grid_columns(canvas->width);
-    int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
+    int columns = grid_columns(canvas->width), rows = (count + columns - 1) / columns;
     int height = canvas->height / rows, width = (canvas->width + PANEL_GAP) / columns;
 
     height = height < 1 ? 1 : height;
-    for (int i = 0; i < (int)ARRAY_LENGTH(panels); i++) {
+    for (int i = 0; i < count; i++) {
         int y = i / columns * height, x = i % columns * width;
         int gap_below = height > PANEL_FULL_HEIGHT && i / columns + 1 < rows;
         struct canvas place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
@@ -280,12 +344,14 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas)
 
 static void overview_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
-    int columns = grid_columns(canvas->width);
-    int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
+    const struct metric_panel *panels[PANELS_MOST];
+    const struct line *shown[LINES_MOST];
     const struct snapshot *now = model_now(scene->model);
+    int count = choose_panels(scene, panels), columns = grid_columns(canvas->width);
+    int rows = (count + columns - 1) / columns;
     int letters = (int)(now->thread_count + 4 * now->worker_count);
     int strip = letters / (canvas->width > LINE_LABEL ? canvas->width - LINE_LABEL : 1) + 1;
-    int most = (int)ARRAY_LENGTH(lines) + 1 + (strip < STRIP_MOST ? strip : STRIP_MOST);
+    int most = (int)choose_lines(scene, shown) + (strip < STRIP_MOST ? strip : STRIP_MOST);
     int below = canvas->height - rows * PANEL_FULL_HEIGHT, gap; /* lines below the panels */
     struct canvas upper, lower;
 
@@ -296,31 +362,32 @@ static void overview_draw(void *state, const struct scene *scene, const struct c
     gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
     upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
     lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
-    draw_panels(scene, &upper);
+    draw_panels(scene, &upper, panels, count);
     if (below > 0)
         draw_lines(scene, &lower);
 }
 
 static void overview_once(void *state, const struct scene *scene, FILE *out)
 {
+    const struct metric_panel *panels[PANELS_MOST];
+    const struct line *shown[LINES_MOST];
     char line[512], value[TEXT_SHORT], detail[PANEL_TEXT];
+    int panel_count = choose_panels(scene, panels), line_count = (int)choose_lines(scene, shown);
 
     (void)state;
     summary_identity(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n", line);
     summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n\n", line);
-    for (size_t i = 0; i < ARRAY_LENGTH(panels); i++) {
+    for (int i = 0; i < panel_count; i++) {
         graph_number(panels[i]->unit, panels[i]->value(scene), value);
         panels[i]->detail(scene, detail, sizeof(detail));
         fprintf(out, "%-20s %10s  %s\n", panels[i]->title, value, detail);
     }
-    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
-        lines[i].write(scene, line, sizeof(line), (int)sizeof(line) - 1);
-        fprintf(out, "%-20s %10s  %s\n", lines[i].title, "", line);
+    for (int i = 0; i < line_count; i++) {
+        shown[i]->write(scene, line, sizeof(line), (int)sizeof(line) - 1);
+        fprintf(out, "%-20s %10s  %s\n", shown[i]->title, "", line);
     }
-    shortage.write(scene, line, sizeof(line), (int)sizeof(line) - 1);
-    fprintf(out, "%-20s %10s  %s\n", shortage.title, "", line);
 }
 
 static json_t *json_processes(const struct scene *scene)
@@ -358,8 +425,9 @@ static json_t *overview_json(void *state, const struct scene *scene)
 
     (void)state;
     for (int i = 0; i < METRIC_COUNT; i++) {
-        json_object_set_new(metrics, metric_table[i].name,
-                            json_integer((json_int_t)scene_sum(scene, (enum metric)i)));
+        if (isnan(scene_sum(scene, (enum metric)i)))
+            continue; /* not published */
+        json_object_set_new(metrics, metric_table[i].name, json_integer((json_int_t)now->sums[i]));
         if (metric_table[i].kind == KIND_COUNTER)
             json_object_set_new(rates, metric_table[i].name,
                                 scene_json_number(scene_rate(scene, (enum metric)i)));

@@ -3,6 +3,8 @@
 #include "console/ui/graph.h"
 #include "console/ui/text.h"
 
+#include <math.h>
+
 static double requests_value(const struct scene *scene)
 {
     return scene_rate(scene, METRIC_requests);
@@ -13,7 +15,7 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
     char total[TEXT_SHORT], kept[TEXT_SHORT];
 
     snprintf(buffer, size, "%s total, %s keep-alive",
-             text_count(total, (double)scene_sum(scene, METRIC_requests)),
+             text_count(total, scene_sum(scene, METRIC_requests)),
              text_percent(kept, scene_figure(scene, FIGURE_keepalive_ratio)));
 }
 
@@ -27,7 +29,7 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
     char total[TEXT_SHORT], received[TEXT_SHORT];
 
     snprintf(buffer, size, "%s total, received %s/s",
-             text_bytes(total, (double)scene_sum(scene, METRIC_bytes_sent)),
+             text_bytes(total, scene_sum(scene, METRIC_bytes_sent)),
              text_bytes(received, scene_rate(scene, METRIC_bytes_received)));
 }
 
@@ -49,19 +51,35 @@ static void latency_detail(const struct scene *scene, char *buffer, size_t size)
 
 static double connections_value(const struct scene *scene)
 {
-    return (double)scene_sum(scene, METRIC_connections_open);
+    return scene_sum(scene, METRIC_connections_open);
 }
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char busy[TEXT_SHORT], idle[TEXT_SHORT], waiting[TEXT_SHORT], accepted[TEXT_SHORT];
-    double open = (double)scene_sum(scene, METRIC_connections_open);
-    double active = (double)scene_sum(scene, METRIC_connections_busy);
+    double open = scene_sum(scene, METRIC_connections_open);
+    double active = scene_sum(scene, METRIC_connections_busy);
 
     snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
              text_count(idle, open > active ? open - active : 0),
              text_count(waiting, scene_figure(scene, FIGURE_connections_waiting)),
              text_count(accepted, scene_rate(scene, METRIC_connections_accepted)));
+}
+
+static double queue_value(const struct scene *scene)
+{
+    return scene_sum(scene, METRIC_queue_length);
+}
+
+static void queue_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char places[TEXT_SHORT], wait[TEXT_SHORT], dropped[TEXT_SHORT], open[TEXT_SHORT];
+
+    snprintf(buffer, size, "of %s, mean wait %s, dropped %s, connections %s",
+             text_count(places, scene_sum(scene, METRIC_queue_capacity)),
+             text_latency(wait, scene_figure(scene, FIGURE_queue_wait_mean)),
+             text_count(dropped, scene_sum(scene, METRIC_queue_dropped)),
+             text_count(open, scene_sum(scene, METRIC_connections_open)));
 }
 
 static double errors_value(const struct scene *scene)
@@ -87,12 +105,18 @@ static double hit_ratio_value(const struct scene *scene)
 
 static void hit_ratio_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    double count = (double)scene_sum(scene, METRIC_cache_entries);
+    double count = scene_sum(scene, METRIC_cache_entries);
     char entries[TEXT_SHORT], bytes[TEXT_SHORT], evicted[TEXT_SHORT];
 
+    if (isnan(count)) { /* only the lookups are published */
+        snprintf(buffer, size, "hits %s/s, misses %s/s",
+                 text_count(entries, scene_rate(scene, METRIC_cache_hits)),
+                 text_count(bytes, scene_rate(scene, METRIC_cache_misses)));
+        return;
+    }
     snprintf(buffer, size, "%s %s, %s, evicted %s/s", text_count(entries, count),
              count == 1 ? "entry" : "entries",
-             text_bytes(bytes, (double)scene_sum(scene, METRIC_cache_bytes)),
+             text_bytes(bytes, scene_sum(scene, METRIC_cache_bytes)),
              text_count(evicted, scene_rate(scene, METRIC_cache_evicted)));
 }
 
@@ -104,6 +128,8 @@ const struct metric_panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES
                                         false,    sent_value,        sent_detail};
 const struct metric_panel panel_connections = {
     "connections", SERIES_CONNECTIONS, GRAPH_COUNT, false, connections_value, connections_detail};
+const struct metric_panel panel_queue = {"queue", SERIES_QUEUE, GRAPH_COUNT,
+                                         false,   queue_value,  queue_detail};
 const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
                                           errors_value,          errors_detail};
 const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GRAPH_RATIO, false,

@@ -100,7 +100,8 @@ static void add_row(struct state *state, struct row row)
 }
 
 static void add_worker(struct state *state, const struct worker_sample *worker,
-                       const struct thread_sample *const *order, uint32_t threads, bool sorted)
+                       const struct thread_sample *const *order, uint32_t threads, bool sorted,
+                       bool has_queue)
 {
     bool every = state->mode == EVERY_THREAD;
 
@@ -109,7 +110,7 @@ static void add_worker(struct state *state, const struct worker_sample *worker,
     for (uint32_t i = 0; i < threads; i++)
         if (order[i]->worker == worker->slot)
             add_row(state, (struct row){.worker = worker, .thread = order[i]});
-    if (!sorted)
+    if (!sorted && has_queue)
         add_row(state, (struct row){.worker = worker, .queue = true});
     for (uint32_t i = 0; i < worker->offload_count; i++)
         if (every || worker->offload[i].activity.state != THREAD_STATE_QUEUE)
@@ -121,6 +122,8 @@ static void make_rows(struct state *state, const struct snapshot *now, bool sort
 {
     const struct thread_sample *const *order;
     uint32_t threads = strip_sorted(now, &order);
+    bool has_queue = now->server.published[METRIC_offload_jobs] != PUBLISHED_NOT ||
+                     now->server.published[METRIC_queue_capacity] != PUBLISHED_NOT;
 
     state->count = 0;
     if (most_rows(now) > state->room) {
@@ -131,7 +134,7 @@ static void make_rows(struct state *state, const struct snapshot *now, bool sort
     if (state->rows != NULL) {
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
-                add_worker(state, &now->workers[i], order, threads, sorted);
+                add_worker(state, &now->workers[i], order, threads, sorted, has_queue);
         for (uint32_t i = 0; i < threads;
              i++) /* in the history the thread belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
@@ -165,6 +168,8 @@ static void name_of(const struct row *row, char *name, size_t size)
 {
     if (row->thread != NULL && row->worker == NULL)
         snprintf(name, size, "  slot %" PRIu32, row->thread->slot);
+    else if (row->thread != NULL && row->thread->name[0] != '\0')
+        snprintf(name, size, " %s", row->thread->name);
     else if (row->thread != NULL)
         snprintf(name, size, "  %" PRIu32 ".%" PRIu32, row->worker->slot, row->thread->thread);
     else if (row->offload != NULL)
@@ -274,8 +279,9 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     summary_append(
         line, size, width, "up %s",
         text_since(text, wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0));
-    summary_append(line, size, width, "cache %s",
-                   text_bytes(text, (double)worker->values[METRIC_cache_bytes]));
+    if (scene_has(scene, SEGMENT_CACHE))
+        summary_append(line, size, width, "cache %s",
+                       text_bytes(text, (double)worker->values[METRIC_cache_bytes]));
     if (worker->starts > 1)
         summary_append(line, size, width, "started %" PRIu32 " times", worker->starts);
 }
@@ -317,6 +323,29 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     cells[WORK].tone = TONE_NOTE;
 }
 
+/* The queue between the threads of a server of another program. */
+static void fill_thread_queue(struct cell *cells, const struct scene *scene,
+                              const struct worker_sample *worker)
+{
+    double waiting = model_worker_value(scene->model, worker, METRIC_queue_length);
+    double places = model_worker_value(scene->model, worker, METRIC_queue_capacity);
+    double taken = model_worker_rate(scene->model, worker, METRIC_queue_taken);
+    double wait = model_worker_rate(scene->model, worker, METRIC_queue_wait);
+    char text[TEXT_SHORT], other[TEXT_SHORT];
+    struct cell *work = &cells[WORK];
+
+    cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s of %s",
+               text_count(text, waiting), text_count(other, places));
+    work->tone = TONE_DIM;
+    summary_append(work->text, sizeof(work->text), work_width(scene), "mean wait %s",
+                   text_latency(text, taken > 0 ? wait / taken : NAN));
+    summary_append(work->text, sizeof(work->text), work_width(scene), "taken/s %s",
+                   text_count(text, taken));
+    summary_append(
+        work->text, sizeof(work->text), work_width(scene), "dropped %s",
+        text_count(text, model_worker_value(scene->model, worker, METRIC_queue_dropped)));
+}
+
 static void fill_queue(struct cell *cells, const struct scene *scene,
                        const struct worker_sample *worker)
 {
@@ -330,6 +359,10 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
         idle += worker->offload[i].activity.state == THREAD_STATE_QUEUE;
     if (scene->moment == MOMENT_PAST) {
         cell_text(&cells[STATE], TONE_DIM, "-");
+        return;
+    }
+    if (isnan(jobs) && isnan(waiting)) {
+        fill_thread_queue(cells, scene, worker);
         return;
     }
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s queued",

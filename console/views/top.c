@@ -536,6 +536,7 @@ static const struct view_number numbers[] = {
 const struct view view_top = {
     .name = "top",
     .action = ACTION_VIEW_TOP,
+    .section = SEGMENT_RINGS,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .hints = hints,
     .numbers = numbers,
