@@ -38,6 +38,17 @@ install(FILES etc/haproxy.cfg etc/kubernetes/webserverd.yaml etc/kubernetes/wslo
               etc/shop.scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples)
 install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
+install(FILES include/wsboard.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+file(CONFIGURE OUTPUT wsboard.pc @ONLY CONTENT "Name: wsboard
+Description: show what a server does in wsconsole
+Version: 1.0
+Cflags: -I${CMAKE_INSTALL_FULL_INCLUDEDIR} -pthread
+Libs: -pthread
+")
+install(FILES ${CMAKE_BINARY_DIR}/wsboard.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples/wsboard
+        PATTERN CMakeLists.txt EXCLUDE)
+install(FILES etc/board/read.py DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples/wsboard)
 
 # The unit, logrotate's file and the scripts for bpftrace need absolute paths, so they are written when the prefix is known.
 install(CODE "

@@ -170,10 +170,11 @@ int board_control(int (*handle)(const char *command, const char *argument, char 
 /* One metric each; another status counts as the first of its class here (RFC 9110 section 15). */
 #define WSBOARD_STATUSES(STATUS)                                                                   \
     STATUS(200)                                                                                    \
-    STATUS(206) STATUS(301) STATUS(302) STATUS(304) STATUS(307) STATUS(308) STATUS(400)            \
-        STATUS(401) STATUS(403) STATUS(404) STATUS(405) STATUS(406) STATUS(408) STATUS(410)        \
-            STATUS(412) STATUS(413) STATUS(414) STATUS(416) STATUS(417) STATUS(421) STATUS(429)    \
-                STATUS(431) STATUS(500) STATUS(501) STATUS(503) STATUS(505)
+    STATUS(206)                                                                                    \
+    STATUS(301) STATUS(302) STATUS(304) STATUS(307) STATUS(308) STATUS(400) STATUS(401)            \
+        STATUS(403) STATUS(404) STATUS(405) STATUS(406) STATUS(408) STATUS(410) STATUS(412)        \
+            STATUS(413) STATUS(414) STATUS(416) STATUS(417) STATUS(421) STATUS(429) STATUS(431)    \
+                STATUS(500) STATUS(501) STATUS(503) STATUS(505)
 
 #define WSBOARD_THREAD_ID(name, kind, unit, label, help) WSBOARD_##name,
 #define WSBOARD_NO_ID(name, kind, unit, label, help)
@@ -527,12 +528,13 @@ void board_state(enum board_state state)
 
 void board_name(const char *name)
 {
+    struct wsboard *board = wsboard_process.board;
     size_t length = strnlen(name, 15);
 
-    if (wsboard_own_slot() == NULL)
+    if (board == NULL || wsboard_own_slot() == NULL)
         return;
-    memcpy(wsboard_process.board->name[wsboard_self.number], name, length);
-    wsboard_process.board->name[wsboard_self.number][length] = '\0';
+    memcpy(board->name[wsboard_self.number], name, length);
+    board->name[wsboard_self.number][length] = '\0';
 }
 
 void board_worker(int number)
@@ -928,33 +930,36 @@ static int wsboard_is_alive(int fd)
            wsboard_start_ticks(header.pid) == header.start_ticks;
 }
 
+/* Replaces the board PATH, open as FD, if its program is dead. Returns 0 or an errno. */
+static int wsboard_replace(const char *new_path, const char *path, int fd)
+{
+    struct stat held, named;
+
+    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0) /* one program at a time replaces it */
+        return errno;
+    if (stat(path, &named) != 0 || named.st_ino != held.st_ino)
+        return EAGAIN; /* another program has replaced or removed it */
+    if (wsboard_is_alive(fd))
+        return EEXIST;
+    return rename(new_path, path) != 0 ? errno : 0;
+}
+
 /* Gives the file NEW_PATH the name PATH, unless a running program has it. Returns 0 or an errno. */
 static int wsboard_publish(const char *new_path, const char *path)
 {
-    struct stat held, named;
     int fd, error;
 
-    for (;;) {
+    do {
         if (link(new_path, path) == 0)
             return unlink(new_path) == 0 ? 0 : errno;
         if (errno != EEXIST)
             return errno;
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0 && errno == ENOENT)
-            continue;
-        if (fd < 0)
-            return errno;
-        /* Only one program at a time replaces this file. */
-        error = flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0 ? errno : 0;
-        if (error == 0 && (stat(path, &named) != 0 || named.st_ino != held.st_ino)) {
+        error = fd >= 0 ? wsboard_replace(new_path, path, fd) : errno == ENOENT ? EAGAIN : errno;
+        if (fd >= 0)
             close(fd);
-            continue;
-        }
-        if (error == 0)
-            error = wsboard_is_alive(fd) ? EEXIST : rename(new_path, path) != 0 ? errno : 0;
-        close(fd);
-        return error;
-    }
+    } while (error == EAGAIN);
+    return error;
 }
 
 static void wsboard_fill(struct wsboard *board, const char *name, int port, uint64_t now_ns)

@@ -140,7 +140,7 @@ static int first_outcome(const struct scene *scene)
 static size_t latency_count(void *state, const struct scene *scene)
 {
     (void)state;
-    return (size_t)(OUTCOME_ALL - first_outcome(scene) + 1);
+    return (size_t)OUTCOME_ALL + 1 - (size_t)first_outcome(scene);
 }
 
 static void latency_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)

@@ -550,13 +550,14 @@ static json_t *json_activity(const struct snapshot *now, const struct activity_c
                      escape_text(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
-/* Adds the metrics of SCOPE to OBJECT. */
-static void json_add_values(json_t *object, const uint64_t *values, enum metric_scope scope)
+/* Adds the metrics of SCOPE that the server publishes to OBJECT. */
+static void json_add_values(json_t *object, const struct server *server, const uint64_t *values,
+                            enum metric_scope scope)
 {
     json_t *metrics = json_object();
 
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (metric_table[i].scope == scope)
+        if (metric_table[i].scope == scope && server->published[i] == PUBLISHED_BY_WRITER)
             json_object_set_new(metrics, metric_table[i].name, json_integer((json_int_t)values[i]));
     json_object_set_new(object, "metrics", metrics);
 }
@@ -571,7 +572,7 @@ static json_t *json_thread(const struct scene *scene, const struct thread_sample
     json_object_set_new(object, "thread", json_integer(thread->thread));
     json_object_set_new(object, "requests_per_s", scene_json_number(requests));
     json_object_set_new(object, "p99_ns", scene_json_number(p99));
-    json_add_values(object, thread->values, SCOPE_THREAD);
+    json_add_values(object, &model_now(scene->model)->server, thread->values, SCOPE_THREAD);
     return object;
 }
 
@@ -592,7 +593,7 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
             json_array_append_new(threads, json_thread(scene, order[i]));
     for (uint32_t i = 0; i < worker->offload_count; i++)
         json_array_append_new(offload, json_activity(now, &worker->offload[i].activity));
-    json_add_values(object, worker->values, SCOPE_WORKER);
+    json_add_values(object, &model_now(scene->model)->server, worker->values, SCOPE_WORKER);
     return object;
 }
 

@@ -47,19 +47,20 @@ static int in_child(void (*test)(void))
 
 static bool refuse_posix_fallocate, refuse_madvise;
 
-int __real_posix_fallocate(int fd, off_t offset, off_t length);
-int __wrap_posix_fallocate(int fd, off_t offset, off_t length);
-int __wrap_posix_fallocate(int fd, off_t offset, off_t length)
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+int real_posix_fallocate(int fd, off_t offset, off_t length) __asm__("__real_posix_fallocate");
+int wrapped_posix_fallocate(int fd, off_t offset, off_t length) __asm__("__wrap_posix_fallocate");
+int wrapped_posix_fallocate(int fd, off_t offset, off_t length)
 {
-    return refuse_posix_fallocate ? ENOSPC : __real_posix_fallocate(fd, offset, length);
+    return refuse_posix_fallocate ? ENOSPC : real_posix_fallocate(fd, offset, length);
 }
 
-int __real_madvise(void *address, size_t length, int advice);
-int __wrap_madvise(void *address, size_t length, int advice);
-int __wrap_madvise(void *address, size_t length, int advice)
+int real_madvise(void *address, size_t length, int advice) __asm__("__real_madvise");
+int wrapped_madvise(void *address, size_t length, int advice) __asm__("__wrap_madvise");
+int wrapped_madvise(void *address, size_t length, int advice)
 {
     if (!refuse_madvise)
-        return __real_madvise(address, length, advice);
+        return real_madvise(address, length, advice);
     errno = EFAULT;
     return -1;
 }

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""The example programs of include/wsboard.h, as wsconsole, wsctl, wsload and a reader of their own see them.
+
+    run.py DIRECTORY_OF_PROGRAMS DIRECTORY_OF_EXAMPLES LIBRARY CASE
+"""
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+PATIENCE_S = 60
+BIN, EXAMPLES, LIBRARY, CASE = sys.argv[1:5]
+NAME = f"board-{CASE}-{os.getpid()}"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run(program, *words, status=0):
+    done = subprocess.run([os.path.join(BIN, program), *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == status, (program, words, done)
+    return done.stdout if status == 0 else done.stderr
+
+
+def wsctl(*words, status=0):
+    return run("wsctl", "-n", NAME, *words, status=status)
+
+
+def wsconsole(*words):
+    return run("wsconsole", "-n", NAME, *words)
+
+
+def await_true(what, condition):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def get(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S) as reply:
+            return reply.status, reply.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+class Program:
+    """An example that runs until the end of the case."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(words)
+        await_true("the board is there", lambda: NAME in run("wsctl", "list"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(PATIENCE_S)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+
+def server(port):
+    return Program(os.path.join(EXAMPLES, "example_server"), "-p", str(port), "-n", NAME, os.path.join(SOURCES, "www"))
+
+
+def screen_of(keys, wanted):
+    """The text that wsconsole has drawn after KEYS, once it contains WANTED."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8", COLUMNS="120", LINES="40")
+        os.execv(os.path.join(BIN, "wsconsole"), ["wsconsole", "-n", NAME])
+    drawn, end = b"", time.monotonic() + PATIENCE_S
+    try:
+        while wanted.encode() not in drawn:
+            assert time.monotonic() < end, (wanted, drawn)
+            if select.select([terminal], [], [], 0.1)[0]:
+                drawn += os.read(terminal, 65536)
+            if keys and b"\x1b" in drawn:
+                os.write(terminal, keys)
+                keys = b""
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    return drawn.decode("utf-8", "replace")
+
+
+def case_server():
+    port = free_port()
+    with server(port):
+        for _ in range(20):
+            assert get(port, "/")[0] == 200
+        assert get(port, "/absent")[0] == 404
+        status = json.loads(wsctl("--json", "status"))
+        metrics = status["metrics"]
+        assert (metrics["requests"], metrics["responses_200"], metrics["responses_404"]) == (21, 20, 1), metrics
+        assert metrics["connections_accepted"] == metrics["queue_taken"] == 21, metrics
+        assert metrics["queue_capacity"] == 16 and "tls_handshakes" not in metrics, metrics
+        assert "requests     21" in wsctl("status") and "keep-alive -" in wsctl("status")
+
+        own = subprocess.run([sys.executable, os.path.join(SOURCES, "etc", "board", "read.py"), NAME],
+                             capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+        assert "requests                 21" in own, own
+
+        overview = wsconsole("--once", "overview")
+        for line in ("queue                         0  of 16", "statuses", "received -/s",
+                     "without                          cache entries  configuration  hosts  certificates"):
+            assert line in overview, (line, overview)
+        assert "TLS" not in overview and "offload" not in overview, overview
+        threads = wsconsole("--once", "threads")
+        assert " acceptor  A accept" in threads and "0.queue  0 of 16" in threads, threads
+        assert "GET /absent" in wsconsole("--once", "log")
+        assert [row["outcome"] for row in json.loads(wsconsole("--json", "latency"))["latency"]] == ["all"]
+
+        assert wsctl("threads", "6") == "done\n"
+        await_true("two more threads", lambda: "AQQQQQQ" in wsconsole("--once", "threads"))
+        assert "takes a number from 1 to 60" in wsctl("threads", "99", status=1)
+        assert "unknown command 'reload'" in wsctl("reload", status=1)
+        assert "is now 6" in wsconsole("--once", "events")
+
+        report = run("wsload", "-c", "4", "-n", "500", f"http://127.0.0.1:{port}/")
+        assert f"{NAME} counted the same: 500 requests" in report, report
+
+
+def case_tabs():
+    port = free_port()
+    with server(port):
+        get(port, "/")
+        drawn = screen_of(b"", "events")
+        assert "4 cache" not in drawn and "8 config" not in drawn, drawn
+        screen_of(b"4", "does not publish this")
+        screen_of(b"+", "threads 5")
+
+
+def case_dead():
+    port = free_port()
+    with server(port) as program:
+        get(port, "/last-request")
+        program.kill()
+        assert NAME not in run("wsctl", "list")
+        drawn = screen_of(b"2", "has died")
+        assert "last-request" in screen_of(b"2", "last-request"), drawn
+    with server(port):
+        assert json.loads(wsctl("--json", "status"))["metrics"]["requests"] == 0
+
+
+def case_fork():
+    port = free_port()
+    with Program(os.path.join(EXAMPLES, "example_fork"), "-p", str(port), "-n", NAME, os.path.join(SOURCES, "www")):
+        for _ in range(100):
+            assert get(port, "/")[0] == 200
+        await_true("all requests are counted",
+                   lambda: json.loads(wsctl("--json", "status"))["metrics"]["requests"] == 100)
+        assert "offers no commands" in wsctl("threads", "3", status=1)
+
+
+def case_locks():
+    with Program(os.path.join(EXAMPLES, "example_locks"), "-n", NAME, "deadlock"):
+        await_true("all threads wait for a mutex", lambda: "MMMM" in wsconsole("--once", "threads"))
+
+
+def case_python():
+    port = free_port()
+    os.environ["WSBOARD_LIBRARY"] = LIBRARY
+    with tempfile.TemporaryDirectory() as site, \
+            Program(sys.executable, os.path.join(SOURCES, "examples", "python", "board.py"), str(port), site, NAME):
+        await_true("it serves", lambda: get(port, "/")[0] == 200)
+        assert get(port, "/none")[0] == 404
+        metrics = json.loads(wsctl("--json", "status"))["metrics"]
+        assert (metrics["responses_200"], metrics["responses_404"]) == (1, 1), metrics
+
+
+globals()[f"case_{CASE}"]()
