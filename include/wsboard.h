@@ -168,13 +168,13 @@ int board_control(int (*handle)(const char *command, const char *argument, char 
     WORKER(queue_dropped, 0, 0, "dropped", "Items dropped because the queue was full")
 
 /* One metric each; another status counts as the first of its class here (RFC 9110 section 15). */
+/* clang-format off */
 #define WSBOARD_STATUSES(STATUS)                                                                   \
-    STATUS(200)                                                                                    \
-    STATUS(206)                                                                                    \
-    STATUS(301) STATUS(302) STATUS(304) STATUS(307) STATUS(308) STATUS(400) STATUS(401)            \
-        STATUS(403) STATUS(404) STATUS(405) STATUS(406) STATUS(408) STATUS(410) STATUS(412)        \
-            STATUS(413) STATUS(414) STATUS(416) STATUS(417) STATUS(421) STATUS(429) STATUS(431)    \
-                STATUS(500) STATUS(501) STATUS(503) STATUS(505)
+    STATUS(200) STATUS(206) STATUS(301) STATUS(302) STATUS(304) STATUS(307) STATUS(308)            \
+    STATUS(400) STATUS(401) STATUS(403) STATUS(404) STATUS(405) STATUS(406) STATUS(408)            \
+    STATUS(410) STATUS(412) STATUS(413) STATUS(414) STATUS(416) STATUS(417) STATUS(421)            \
+    STATUS(429) STATUS(431) STATUS(500) STATUS(501) STATUS(503) STATUS(505)
+/* clang-format on */
 
 #define WSBOARD_THREAD_ID(name, kind, unit, label, help) WSBOARD_##name,
 #define WSBOARD_NO_ID(name, kind, unit, label, help)
