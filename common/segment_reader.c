@@ -50,7 +50,7 @@ static const char *check_sizes(const struct segment *map)
         [SEGMENT_WORKER_SLOTS] = {REQUIRED, sizeof(struct segment_worker_slot), workers, 8},
         [SEGMENT_THREAD_SLOTS] = {REQUIRED, sizeof(struct segment_thread_slot), threads, 8},
         [SEGMENT_MASTER] = {REQUIRED, offsetof(struct segment_master, metrics), 1, CACHE_LINE},
-        [SEGMENT_WORKERS] = {REQUIRED, offsetof(struct segment_worker, offload), 1, CACHE_LINE},
+        [SEGMENT_WORKERS] = {REQUIRED, CACHE_LINE, 1, CACHE_LINE},
         [SEGMENT_THREADS] = {REQUIRED, offsetof(struct segment_thread, metrics), 1, CACHE_LINE},
         [SEGMENT_LATENCY] = {REQUIRED, header->outcome_count * sizeof(struct histogram), threads,
                              8},
