@@ -1,8 +1,11 @@
 #include "daemon/http/logins.h"
 
+#include "common/client_address.h"
 #include "common/clock.h"
+#include "common/macros.h"
 #include "daemon/http/request.h"
 
+#include <crypt.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -80,8 +83,7 @@ enum {
     WAYS = 4,
 };
 
-#define MINUTE_NS      (60 * NS_PER_S)
-#define LONGEST_BAN_NS (60 * MINUTE_NS)
+#define MINUTE_NS (60 * NS_PER_S)
 
 struct verified {
     struct siphash hash[WAYS]; /* all zero: free */
@@ -97,10 +99,15 @@ struct failures {
 struct logins {
     struct siphash_key key;
     uint64_t failure_interval_ns; /* at the permitted rate; 0: no limit */
-    uint64_t ahead_ns;
-    pthread_mutex_t mutex; /* guards what follows; held for a few instructions */
+    pthread_mutex_t mutex;        /* guards what follows; held for a few instructions */
     struct verified verified[VERIFIED_BUCKETS];
     struct failures failures[FAILURE_BUCKETS];
+
+    pthread_cond_t changed; /* the queue, or stopping */
+    struct mailbox_item *first, **last;
+    uint32_t waiting; /* checks in the queue, and the one that runs */
+    pthread_t thread;
+    bool running, stopping;
 };
 
 struct logins *logins_new(uint32_t failures_a_minute)
@@ -113,18 +120,26 @@ struct logins *logins_new(uint32_t failures_a_minute)
         free(logins);
         return NULL;
     }
-    if (failures_a_minute > 0) {
+    if (failures_a_minute > 0)
         logins->failure_interval_ns = MINUTE_NS / failures_a_minute;
-        logins->ahead_ns = (failures_a_minute - 1) * logins->failure_interval_ns;
-    }
+    logins->last = &logins->first;
     pthread_mutex_init(&logins->mutex, NULL);
+    pthread_cond_init(&logins->changed, NULL);
     return logins;
 }
 
 void logins_free(struct logins *logins)
 {
-    if (logins != NULL)
-        pthread_mutex_destroy(&logins->mutex);
+    if (logins == NULL)
+        return;
+    pthread_mutex_lock(&logins->mutex);
+    logins->stopping = true;
+    pthread_cond_signal(&logins->changed);
+    pthread_mutex_unlock(&logins->mutex);
+    if (logins->running)
+        pthread_join(logins->thread, NULL);
+    pthread_cond_destroy(&logins->changed);
+    pthread_mutex_destroy(&logins->mutex);
     free(logins);
 }
 
@@ -160,12 +175,10 @@ bool logins_is_verified(struct logins *logins, const struct siphash *hash)
     return found;
 }
 
-void logins_remember(struct logins *logins, const struct siphash *hash)
+static void remember_verified(struct logins *logins, const struct siphash *hash)
 {
     struct verified *bucket = verified_bucket(logins, hash);
 
-    if (logins_is_verified(logins, hash)) /* two requests with the same password */
-        return;
     pthread_mutex_lock(&logins->mutex);
     bucket->hash[bucket->next++ % WAYS] = *hash;
     pthread_mutex_unlock(&logins->mutex);
@@ -173,45 +186,102 @@ void logins_remember(struct logins *logins, const struct siphash *hash)
 
 /* Failures */
 
-static struct failures *failures_of(struct logins *logins, uint64_t key)
+/* Time of the failures of KEY on the clock of the bucket; NULL: there is none. */
+static uint64_t *find_failures(struct logins *logins, uint64_t key, struct failures **bucket)
 {
     struct siphash hash = siphash_of(&logins->key, &key, sizeof(key));
 
-    return &logins->failures[hash.word[0] % FAILURE_BUCKETS];
+    *bucket = &logins->failures[hash.word[0] % FAILURE_BUCKETS];
+    for (int i = 0; i < WAYS; i++)
+        if ((*bucket)->key[i] == key)
+            return &(*bucket)->time_ns[i];
+    return NULL;
+}
+
+/* INTERVAL_NS is that of the permitted rate of KEY. The caller holds the mutex. */
+static uint64_t wait_of(struct logins *logins, uint64_t key, uint64_t interval_ns, uint64_t now_ns)
+{
+    struct failures *bucket;
+    const uint64_t *time_ns = find_failures(logins, key, &bucket);
+    uint64_t latest_ns = now_ns + MINUTE_NS - interval_ns;
+
+    return key != 0 && time_ns != NULL && *time_ns > latest_ns ? *time_ns - latest_ns : 0;
+}
+
+static void add_failure(struct logins *logins, uint64_t key, uint64_t interval_ns, uint64_t now_ns)
+{
+    struct failures *bucket;
+    uint64_t *time_ns = find_failures(logins, key, &bucket);
+
+    if (key == 0)
+        return;
+    if (time_ns == NULL) {
+        int place = 0;
+
+        for (int i = 1; i < WAYS; i++)
+            if (bucket->time_ns[i] < bucket->time_ns[place])
+                place = i;
+        bucket->key[place] = key;
+        time_ns = &bucket->time_ns[place];
+        *time_ns = 0;
+    }
+    *time_ns = (*time_ns > now_ns ? *time_ns : now_ns) + interval_ns;
+}
+
+static void remove_failure(struct logins *logins, uint64_t key, uint64_t interval_ns)
+{
+    struct failures *bucket;
+    uint64_t *time_ns = find_failures(logins, key, &bucket);
+
+    if (key != 0 && time_ns != NULL)
+        *time_ns -= interval_ns;
+}
+
+static uint64_t longest_wait(struct logins *logins, uint64_t key, uint64_t now_ns)
+{
+    uint64_t interval_ns = logins->failure_interval_ns;
+    uint64_t own_ns = wait_of(logins, key, interval_ns, now_ns);
+    uint64_t site_ns =
+        wait_of(logins, client_site_key(key), interval_ns / CLIENT_SITE_FACTOR, now_ns);
+
+    return own_ns > site_ns ? own_ns : site_ns;
 }
 
 uint64_t logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns)
 {
-    struct failures *bucket = failures_of(logins, client_key);
-    uint64_t latest = now_ns + logins->ahead_ns, wait_ns = 0;
+    uint64_t wait_ns;
 
-    if (client_key == 0 || logins->failure_interval_ns == 0)
+    if (logins->failure_interval_ns == 0)
         return 0;
     pthread_mutex_lock(&logins->mutex);
-    for (int i = 0; i < WAYS; i++)
-        if (bucket->key[i] == client_key && bucket->time_ns[i] > latest)
-            wait_ns = bucket->time_ns[i] - latest;
+    wait_ns = longest_wait(logins, client_key, now_ns);
     pthread_mutex_unlock(&logins->mutex);
     return wait_ns;
 }
 
-void logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns)
+/* Counts a failure in advance. Returns false if the client has too many. */
+static bool reserve_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns)
 {
-    struct failures *bucket = failures_of(logins, client_key);
-    int place = 0;
+    uint64_t interval_ns = logins->failure_interval_ns;
+    bool allowed;
 
-    if (client_key == 0 || logins->failure_interval_ns == 0)
-        return;
     pthread_mutex_lock(&logins->mutex);
-    for (int i = 1; i < WAYS && bucket->key[place] != client_key; i++)
-        if (bucket->key[i] == client_key || bucket->time_ns[i] < bucket->time_ns[place])
-            place = i;
-    if (bucket->key[place] != client_key || bucket->time_ns[place] < now_ns)
-        bucket->time_ns[place] = now_ns;
-    bucket->key[place] = client_key;
-    bucket->time_ns[place] += logins->failure_interval_ns;
-    if (bucket->time_ns[place] > now_ns + logins->ahead_ns + LONGEST_BAN_NS)
-        bucket->time_ns[place] = now_ns + logins->ahead_ns + LONGEST_BAN_NS;
+    allowed = interval_ns == 0 || longest_wait(logins, client_key, now_ns) == 0;
+    if (allowed && interval_ns > 0) {
+        add_failure(logins, client_key, interval_ns, now_ns);
+        add_failure(logins, client_site_key(client_key), interval_ns / CLIENT_SITE_FACTOR, now_ns);
+    }
+    pthread_mutex_unlock(&logins->mutex);
+    return allowed;
+}
+
+static void return_failure(struct logins *logins, uint64_t client_key)
+{
+    uint64_t interval_ns = logins->failure_interval_ns;
+
+    pthread_mutex_lock(&logins->mutex);
+    remove_failure(logins, client_key, interval_ns);
+    remove_failure(logins, client_site_key(client_key), interval_ns / CLIENT_SITE_FACTOR);
     pthread_mutex_unlock(&logins->mutex);
 }
 
@@ -222,11 +292,79 @@ size_t logins_stand_in(const struct logins *logins, struct span name, size_t cou
     return siphash_of(&logins->key, name.start, name.length).word[0] % count;
 }
 
-void password_check_run(struct password_check *check)
+static bool password_matches(const struct password_check *check, struct crypt_data *data)
 {
-    const char *hash = crypt_r(check->password, check->expected, &check->data);
+    const char *hash = crypt_r(check->password, check->expected, data);
     size_t length = strlen(check->expected);
+    bool matches = hash != NULL && strlen(hash) == length &&
+                   CRYPTO_memcmp(hash, check->expected, length) == 0 && check->exists;
 
-    check->good = hash != NULL && strlen(hash) == length &&
-                  CRYPTO_memcmp(hash, check->expected, length) == 0 && check->exists;
+    explicit_bzero(data, sizeof(*data));
+    return matches;
+}
+
+/* Of requests that arrive with the same password, only the first one is checked. */
+static enum password_verdict judge_password(struct logins *logins, struct password_check *check,
+                                            struct crypt_data *data)
+{
+    if (logins_is_verified(logins, &check->hash))
+        return PASSWORD_GOOD;
+    if (!reserve_failure(logins, check->client_key, clock_monotonic_ns()))
+        return PASSWORD_LIMITED;
+    if (!password_matches(check, data))
+        return PASSWORD_WRONG;
+    return_failure(logins, check->client_key);
+    remember_verified(logins, &check->hash);
+    return PASSWORD_GOOD;
+}
+
+/* The next check; NULL: none follows. */
+static struct password_check *take_check(struct logins *logins)
+{
+    struct mailbox_item *item;
+
+    pthread_mutex_lock(&logins->mutex);
+    while (logins->first == NULL && !logins->stopping)
+        pthread_cond_wait(&logins->changed, &logins->mutex);
+    item = logins->first;
+    if (item != NULL && (logins->first = item->next) == NULL)
+        logins->last = &logins->first;
+    pthread_mutex_unlock(&logins->mutex);
+    return item != NULL ? CONTAINER_OF(item, struct password_check, item) : NULL;
+}
+
+static void *check_passwords(void *argument)
+{
+    struct crypt_data data = {0}; /* 32 KiB */
+    struct logins *logins = argument;
+    struct password_check *check;
+
+    pthread_setname_np(pthread_self(), "passwords");
+    while ((check = take_check(logins)) != NULL) {
+        check->verdict = judge_password(logins, check, &data);
+        pthread_mutex_lock(&logins->mutex);
+        logins->waiting--;
+        pthread_mutex_unlock(&logins->mutex);
+        mailbox_post(check->owner, &check->item, check->finish);
+    }
+    return NULL;
+}
+
+bool logins_submit(struct logins *logins, struct password_check *check, uint32_t most)
+{
+    bool queued;
+
+    pthread_mutex_lock(&logins->mutex);
+    if (!logins->running)
+        logins->running = pthread_create(&logins->thread, NULL, check_passwords, logins) == 0;
+    queued = logins->running && logins->waiting < most;
+    if (queued) {
+        logins->waiting++;
+        check->item.next = NULL;
+        *logins->last = &check->item;
+        logins->last = &check->item.next;
+        pthread_cond_signal(&logins->changed);
+    }
+    pthread_mutex_unlock(&logins->mutex);
+    return queued;
 }

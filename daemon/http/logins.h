@@ -1,18 +1,20 @@
 /*
  * Basic authentication (RFC 7617): the credentials of a request; the verified ones, by a keyed hash
  * of file, name and password; the failures of each client; and the check of one password, which
- * takes milliseconds on purpose.
+ * takes milliseconds on purpose. A thread of its own checks one password after another, so that no
+ * other work waits for guesses.
  *
- * A user who does not exist takes as long as one who does: another user stands in. Failures that
- * were verified at the same time count, too, and lengthen the wait. Any thread.
+ * A user who does not exist takes as long as one who does: another user stands in. A failure is
+ * counted before the check, and not any more if the password is right: of guesses that arrive at
+ * the same time, no more are checked than of guesses in a row. Any thread.
  */
 #ifndef DAEMON_HTTP_LOGINS_H
 #define DAEMON_HTTP_LOGINS_H
 
 #include "common/span.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/mailbox.h"
 
-#include <crypt.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +41,8 @@ struct logins;
 
 /* FAILURES_A_MINUTE of each client; 0: no limit. NULL: out of memory. */
 struct logins *logins_new(uint32_t failures_a_minute);
+
+/* Ends the thread after the checks that wait. */
 void logins_free(struct logins *logins);
 
 /* Of the users file, the name and the password; not all zero. */
@@ -47,23 +51,37 @@ struct siphash logins_hash(const struct logins *logins, const char *file,
 
 /* Verified passwords; as many as there is room for. */
 bool logins_is_verified(struct logins *logins, const struct siphash *hash);
-void logins_remember(struct logins *logins, const struct siphash *hash);
 
-/* The time until the client with this key (client_address.h) may try again; 0: now. */
+/*
+ * The time until the client with this key (client_address.h) may try again; 0: now. The /48 of an
+ * IPv6 client has a limit, too.
+ */
 uint64_t logins_wait_ns(struct logins *logins, uint64_t client_key, uint64_t now_ns);
-void logins_add_failure(struct logins *logins, uint64_t client_key, uint64_t now_ns);
 
 /* Which of COUNT users stands in for NAME, who does not exist: always the same one. */
 size_t logins_stand_in(const struct logins *logins, struct span name, size_t count);
 
+enum password_verdict {
+    PASSWORD_UNKNOWN,
+    PASSWORD_GOOD,
+    PASSWORD_WRONG,
+    PASSWORD_LIMITED, /* not checked: the client has too many failures */
+};
+
+/* A member of a larger struct. */
 struct password_check {
+    struct mailbox_item item;
+    struct mailbox *owner;      /* receives the check when it is done... */
+    mailbox_deliver_fn *finish; /* ...and calls this */
+    uint64_t client_key;
+    struct siphash hash;  /* logins_hash() */
     const char *expected; /* hash of the users file; borrowed */
     bool exists;          /* the user; else EXPECTED is another's */
-    bool good;            /* result */
-    struct crypt_data data;
+    enum password_verdict verdict;
     char password[CREDENTIALS_MAX + 1];
 };
 
-void password_check_run(struct password_check *check);
+/* Queues CHECK. Returns false if MOST checks wait, or without a thread; the caller keeps CHECK. */
+bool logins_submit(struct logins *logins, struct password_check *check, uint32_t most);
 
 #endif

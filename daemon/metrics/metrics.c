@@ -12,6 +12,7 @@
 #include "daemon/metrics/answer.h"
 #include "daemon/sandbox/sandbox.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -23,9 +24,10 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS_MAX = 32,    /* further ones wait in the listen sockets */
-    STREAMS_MAX = 8,     /* clients that stay, which must not keep Prometheus out */
-    REQUEST_SECONDS = 5, /* limit for a whole request and its response, or an event */
+    CLIENTS_MAX = 64,         /* a further one takes the place of the oldest one */
+    ADDRESS_CLIENTS_MAX = 24, /* the same for those of one address */
+    STREAMS_MAX = 8,          /* clients that stay, which must not keep Prometheus out */
+    REQUEST_SECONDS = 5,      /* limit for a whole request and its response, or an event */
 };
 
 /*
@@ -60,15 +62,6 @@ struct metrics {
 
 /* Clients */
 
-static void set_listening(const struct metrics *metrics, bool on)
-{
-    for (size_t i = 0; i < metrics->setup->listen_count; i++)
-        if (on)
-            event_add(metrics->listening[i], NULL);
-        else
-            event_del(metrics->listening[i]);
-}
-
 static void free_metrics_client(struct client *client)
 {
     struct metrics *metrics = client->metrics;
@@ -81,8 +74,41 @@ static void free_metrics_client(struct client *client)
     metrics->stream_count -= client->stream;
     free(client->response);
     free(client);
-    if (metrics->client_count-- == CLIENTS_MAX && metrics->finishing_s == 0)
-        set_listening(metrics, true);
+    metrics->client_count--;
+}
+
+static_assert(ADDRESS_CLIENTS_MAX > STREAMS_MAX + VERIFIER_WAITING_MAX, "one can be closed");
+
+static bool may_be_closed(const struct client *client)
+{
+    return !client->stream && client->login.verification == NULL;
+}
+
+/*
+ * For a new client with KEY closes the oldest one of this address or, if there are too many in all,
+ * of any address. So slow clients, however many, keep no probe out.
+ */
+static void make_place(struct metrics *metrics, uint64_t key)
+{
+    struct client *client, *oldest = NULL, *oldest_of_address = NULL;
+    uint32_t count = 0;
+
+    LIST_FOREACH(client, &metrics->clients, link) /* from the newest */
+    {
+        bool same = key != 0 && client->login.client_key == key;
+
+        count += same;
+        if (may_be_closed(client))
+            oldest = client;
+        if (may_be_closed(client) && same)
+            oldest_of_address = client;
+    }
+    if (count >= ADDRESS_CLIENTS_MAX)
+        oldest = oldest_of_address;
+    else if (metrics->client_count < CLIENTS_MAX)
+        oldest = NULL;
+    if (oldest != NULL)
+        free_metrics_client(oldest);
 }
 
 static bool is_transient(int error)
@@ -200,13 +226,13 @@ static bool accept_metrics_client(struct metrics *metrics, int listen_fd)
     client->fd = fd;
     network_socket_address(&peer, address);
     client->login = (struct login){.client_key = client_key(address), .resume = on_verified};
+    make_place(metrics, client->login.client_key);
     client->readable =
         event_new(metrics->base, fd, EV_READ | EV_PERSIST, on_client_readable, client);
     client->writable =
         event_new(metrics->base, fd, EV_WRITE | EV_PERSIST, on_client_writable, client);
     LIST_INSERT_HEAD(&metrics->clients, client, link);
-    if (++metrics->client_count == CLIENTS_MAX && metrics->finishing_s == 0)
-        set_listening(metrics, false);
+    metrics->client_count++;
     if (client->readable == NULL || client->writable == NULL ||
         event_add(client->readable, NULL) != 0)
         free_metrics_client(client);

@@ -5,29 +5,20 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/config/rules.h"
-#include "daemon/http/logins.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The items of both mailboxes. */
 struct verification {
-    struct mailbox_item item;
-    struct login *login; /* used by the loop only; NULL: cancelled */
-    uint64_t client_key;
-    struct siphash hash;
     struct password_check check;
+    struct login *login; /* used by the loop only; NULL: cancelled */
 };
 
 struct verifier {
     struct verifier_setup setup;
     struct logins *logins;
-    struct mailbox jobs, results; /* the thread receives jobs, the loop results */
+    struct mailbox results;
     struct event *finished;
-    uint32_t waiting; /* verifications that are not back */
 };
 
 static void free_verification(struct verification *verification)
@@ -38,24 +29,18 @@ static void free_verification(struct verification *verification)
 
 static void finish_verification(struct mailbox_item *item, void *receiver)
 {
-    struct verification *verification = CONTAINER_OF(item, struct verification, item);
+    struct verification *verification = CONTAINER_OF(item, struct verification, check.item);
     struct verifier *verifier = receiver;
     struct login *login = verification->login;
-    bool good = verification->check.good;
+    enum password_verdict verdict = verification->check.verdict;
 
-    verifier->waiting--;
-    if (good) {
-        logins_remember(verifier->logins, &verification->hash);
-    } else {
-        logins_add_failure(verifier->logins, verification->client_key, clock_monotonic_ns());
+    if (verdict == PASSWORD_WRONG)
         ++*verifier->setup.failures;
-    }
     free_verification(verification);
     if (login == NULL)
         return;
     login->verification = NULL;
-    login->verified = true;
-    login->good = good;
+    login->verdict = verdict;
     login->resume(login);
 }
 
@@ -67,38 +52,6 @@ static void on_finished(evutil_socket_t fd, short what, void *argument)
     mailbox_deliver(&verifier->results, verifier);
 }
 
-/* The thread. The process may end while it runs. */
-
-static void run_verification(struct mailbox_item *item, void *receiver)
-{
-    struct verifier *verifier = receiver;
-
-    password_check_run(&CONTAINER_OF(item, struct verification, item)->check);
-    mailbox_post(&verifier->results, item, finish_verification);
-}
-
-static void *verify_all(void *argument)
-{
-    struct verifier *verifier = argument;
-    struct pollfd jobs = {.fd = verifier->jobs.eventfd, .events = POLLIN};
-
-    pthread_setname_np(pthread_self(), "passwords");
-    while (poll(&jobs, 1, -1) > 0 || errno == EINTR)
-        mailbox_deliver(&verifier->jobs, verifier);
-    return NULL;
-}
-
-static int start_verifier_thread(struct verifier *verifier)
-{
-    pthread_t thread;
-    int failed = pthread_create(&thread, NULL, verify_all, verifier);
-
-    if (failed == 0)
-        pthread_detach(thread);
-    errno = failed;
-    return failed;
-}
-
 struct verifier *verifier_start(const struct verifier_setup *setup)
 {
     struct verifier *verifier = calloc(1, sizeof(*verifier));
@@ -107,17 +60,15 @@ struct verifier *verifier_start(const struct verifier_setup *setup)
         return NULL;
     verifier->setup = *setup;
     verifier->logins = logins_new(setup->failures_a_minute);
-    if (verifier->logins != NULL && mailbox_open(&verifier->jobs, 0, NULL) == 0 &&
-        mailbox_open(&verifier->results, 0, NULL) == 0) {
+    if (verifier->logins != NULL && mailbox_open(&verifier->results, 0, NULL) == 0) {
         verifier->finished = event_new(setup->base, verifier->results.eventfd, EV_READ | EV_PERSIST,
                                        on_finished, verifier);
-        if (verifier->finished != NULL && event_add(verifier->finished, NULL) == 0 &&
-            start_verifier_thread(verifier) == 0)
+        if (verifier->finished != NULL && event_add(verifier->finished, NULL) == 0)
             return verifier;
     }
     verifier_stop(verifier);
     logins_free(verifier->logins);
-    free(verifier); /* the mailboxes end with the process */
+    free(verifier); /* the mailbox ends with the process */
     return NULL;
 }
 
@@ -142,23 +93,26 @@ static enum login_verdict submit_password(struct verifier *verifier, struct logi
 {
     const struct config_users *users = verifier->setup.users;
     const struct config_user *user = config_users_find(users, credentials->name);
-    struct verification *verification =
-        verifier->waiting < VERIFIER_WAITING_MAX ? calloc(1, sizeof(*verification)) : NULL;
+    struct verification *verification = calloc(1, sizeof(*verification));
 
     login->retry_after_s = 1;
     if (verification == NULL)
         return LOGIN_BUSY;
     verification->login = login;
-    verification->client_key = login->client_key;
-    verification->hash = *hash;
-    verification->check.exists = user != NULL;
+    verification->check = (struct password_check){.owner = &verifier->results,
+                                                  .finish = finish_verification,
+                                                  .client_key = login->client_key,
+                                                  .hash = *hash,
+                                                  .exists = user != NULL};
     if (user == NULL)
         user = &users->item[logins_stand_in(verifier->logins, credentials->name, users->count)];
     verification->check.expected = user->hash;
     memcpy(verification->check.password, credentials->password.start, credentials->password.length);
+    if (!logins_submit(verifier->logins, &verification->check, VERIFIER_WAITING_MAX)) {
+        free_verification(verification);
+        return LOGIN_BUSY;
+    }
     login->verification = verification;
-    verifier->waiting++;
-    mailbox_post(&verifier->jobs, &verification->item, run_verification);
     return LOGIN_WAITING;
 }
 
@@ -168,14 +122,14 @@ static enum login_verdict judge_credentials(struct verifier *verifier, struct lo
     struct siphash hash = logins_hash(verifier->logins, verifier->setup.users->file, credentials);
     uint64_t wait_ns;
 
-    if (login->verified)
-        return login->good ? LOGIN_GOOD : LOGIN_NONE;
-    if (logins_is_verified(verifier->logins, &hash))
+    if (login->verdict == PASSWORD_GOOD || logins_is_verified(verifier->logins, &hash))
         return LOGIN_GOOD;
+    if (login->verdict == PASSWORD_WRONG)
+        return LOGIN_NONE;
     wait_ns = logins_wait_ns(verifier->logins, login->client_key, clock_monotonic_ns());
-    if (wait_ns == 0)
+    if (login->verdict == PASSWORD_UNKNOWN && wait_ns == 0)
         return submit_password(verifier, login, credentials, &hash);
-    login->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
+    login->retry_after_s = wait_ns > 0 ? (uint32_t)clock_ceil_s(wait_ns) : 1;
     return LOGIN_LIMITED;
 }
 

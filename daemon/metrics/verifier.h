@@ -1,12 +1,12 @@
 /*
- * Names and passwords of [metrics] users (Basic authentication, RFC 7617). A thread verifies
- * passwords, one after another; each takes milliseconds to seconds on purpose. Verified ones are
+ * Names and passwords of [metrics] users (Basic authentication, RFC 7617). Verified ones are
  * remembered until the process ends. The functions are for the thread of the event loop.
  */
 #ifndef DAEMON_METRICS_VERIFIER_H
 #define DAEMON_METRICS_VERIFIER_H
 
 #include "daemon/config/config.h"
+#include "daemon/http/logins.h"
 #include "daemon/http/request.h"
 
 #include <event2/event.h>
@@ -34,13 +34,13 @@ struct login {
     /* The password has been verified: verifier_judge() gives the verdict. */
     void (*resume)(struct login *login);
     struct verification *verification; /* NULL: none waits */
-    bool verified, good;
+    enum password_verdict verdict;
     uint32_t retry_after_s;
 };
 
 struct verifier;
 
-/* Starts the thread. NULL with errno on failure. */
+/* NULL on failure. */
 struct verifier *verifier_start(const struct verifier_setup *setup);
 
 /* resume() is not called any more. The thread and its memory end with the process. */

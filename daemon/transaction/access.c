@@ -17,48 +17,33 @@
 #include <string.h>
 
 /*
- * Basic authentication (RFC 7617) by the users files of [access]. Offload threads verify passwords,
- * which takes milliseconds on purpose. The worker remembers verified ones and the failures of each
- * client address; see logins.h. A client with more than limits.failed_logins a minute must wait.
+ * Basic authentication (RFC 7617) by the users files of [access]. A thread of the worker verifies
+ * passwords; it remembers verified ones and the failures of each client address; see logins.h. A
+ * client with more than limits.failed_logins a minute must wait.
  */
 
-/* Values of state->login, once the password has been verified. */
-enum login { LOGIN_UNKNOWN, LOGIN_GOOD, LOGIN_WRONG };
-
 struct login_job {
-    struct offload_job job;
+    struct password_check check;
     struct transaction_context *context;
     struct client *client;
-    uint64_t client_key; /* each request may have another client */
     struct transaction_state *state;
-    struct siphash hash;
-    struct password_check check;
 };
 
-/* On an offload thread. */
-static void run_login(struct offload_job *job)
-{
-    password_check_run(&CONTAINER_OF(job, struct login_job, job)->check);
-}
-
 /* Back on the owning thread. */
-static void finish_login(struct offload_job *job)
+static void finish_login(struct mailbox_item *item, void *receiver)
 {
-    struct login_job *login = CONTAINER_OF(job, struct login_job, job);
+    struct login_job *login = CONTAINER_OF(item, struct login_job, check.item);
     struct transaction_context *context = login->context;
-    struct logins *logins = context->worker->logins;
     struct transaction_state *state = login->state;
 
+    (void)receiver;
     context->jobs_out--;
     login->client->jobs_out--;
-    state->login = login->check.good ? LOGIN_GOOD : LOGIN_WRONG;
-    if (login->check.good) {
-        logins_remember(logins, &login->hash);
+    state->login = (uint8_t)login->check.verdict;
+    if (login->check.verdict == PASSWORD_GOOD)
         metric_add(context->metrics, METRIC_logins, 1);
-    } else {
-        logins_add_failure(logins, login->client_key, clock_monotonic_ns());
+    else if (login->check.verdict == PASSWORD_WRONG)
         metric_add(context->metrics, METRIC_logins_failed, 1);
-    }
     explicit_bzero(login, sizeof(*login));
     free(login);
     state->resume(state);
@@ -66,25 +51,24 @@ static void finish_login(struct offload_job *job)
 
 static struct login_job *new_login_job(const struct transaction *transaction,
                                        const struct config_access *rule,
-                                       const struct credentials *credentials)
+                                       const struct credentials *credentials,
+                                       const struct siphash *hash)
 {
-    struct logins *logins = transaction->context->worker->logins;
+    const struct logins *logins = transaction->context->worker->logins;
     const struct config_users *users = &rule->users;
     const struct config_user *user = config_users_find(users, credentials->name);
     struct login_job *login = calloc(1, sizeof(*login));
 
     if (login == NULL)
         return NULL;
-    login->job = (struct offload_job){.run = run_login,
-                                      .finish = finish_login,
-                                      .work = {rule->scope.prefix, strlen(rule->scope.prefix)},
-                                      .state = THREAD_STATE_COMPUTE,
-                                      .owner = transaction->context->mailbox};
     login->context = transaction->context;
     login->client = transaction->client;
-    login->client_key = client_key(transaction->address);
     login->state = transaction->state;
-    login->check.exists = user != NULL;
+    login->check = (struct password_check){.owner = transaction->context->mailbox,
+                                           .finish = finish_login,
+                                           .client_key = client_key(transaction->address),
+                                           .hash = *hash,
+                                           .exists = user != NULL};
     if (user == NULL)
         user = &users->item[logins_stand_in(logins, credentials->name, users->count)];
     login->check.expected = user->hash;
@@ -99,19 +83,18 @@ static enum authentication_verdict submit_login(struct transaction *transaction,
 {
     struct transaction_context *context = transaction->context;
     struct login_job *login =
-        transaction->may_wait ? new_login_job(transaction, rule, credentials) : NULL;
+        transaction->may_wait ? new_login_job(transaction, rule, credentials, hash) : NULL;
 
     if (login == NULL)
         return AUTHENTICATION_BUSY;
-    login->hash = *hash;
-    if (!offload_submit(context->worker->offload, &login->job, context->loop_now_ns)) {
+    if (!logins_submit(context->worker->logins, &login->check,
+                       context->worker->config->workers_offload_queue)) {
         explicit_bzero(login, sizeof(*login));
         free(login);
         return AUTHENTICATION_BUSY;
     }
     transaction->client->jobs_out++;
     context->jobs_out++;
-    metric_add(context->metrics, METRIC_offloaded, 1);
     return AUTHENTICATION_WAITING;
 }
 
@@ -121,28 +104,25 @@ static enum authentication_verdict verify_credentials(struct transaction *transa
 {
     struct logins *logins = transaction->context->worker->logins;
     struct siphash hash = logins_hash(logins, rule->users.file, credentials);
-    enum login known = (enum login)transaction->state->login;
+    enum password_verdict known = (enum password_verdict)transaction->state->login;
     const struct config_user *user;
     uint64_t wait_ns;
 
-    if (known == LOGIN_UNKNOWN && logins_is_verified(logins, &hash))
-        known = LOGIN_GOOD;
-    switch (known) {
-    case LOGIN_GOOD:
+    if (known == PASSWORD_UNKNOWN && logins_is_verified(logins, &hash))
+        known = PASSWORD_GOOD;
+    if (known == PASSWORD_GOOD) {
         user = config_users_find(&rule->users, credentials->name);
         transaction->user = (struct span){user->name, strlen(user->name)};
         return AUTHENTICATION_GOOD;
-    case LOGIN_WRONG:
-        return AUTHENTICATION_NONE;
-    case LOGIN_UNKNOWN:
-        break;
     }
+    if (known == PASSWORD_WRONG)
+        return AUTHENTICATION_NONE;
     wait_ns =
         logins_wait_ns(logins, client_key(transaction->address), transaction->context->loop_now_ns);
-    if (wait_ns == 0)
+    if (known == PASSWORD_UNKNOWN && wait_ns == 0)
         return submit_login(transaction, rule, credentials, &hash);
     metric_add(transaction->context->metrics, METRIC_logins_limited, 1);
-    transaction->retry_after_s = (uint32_t)clock_ceil_s(wait_ns);
+    transaction->retry_after_s = wait_ns > 0 ? (uint32_t)clock_ceil_s(wait_ns) : 1;
     return AUTHENTICATION_LIMITED;
 }
 

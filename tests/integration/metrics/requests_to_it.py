@@ -72,15 +72,43 @@ def other_hosts_are_misdirected(bench):
                       "answer to the reload")
 
 
+def connect(server, address="127.0.0.1"):
+    return socket.create_connection(("127.0.0.1", server.metrics_port), PATIENCE_S, (address, 0))
+
+
+def is_closed(connection):
+    with connection:
+        try:
+            return connection.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
 @test
-def idle_clients_keep_nobody_out(bench):
+def slow_clients_keep_nobody_out(bench):
     with MetricsServer(bench) as server:
-        idle = [socket.create_connection(("127.0.0.1", server.metrics_port), PATIENCE_S) for _ in range(60)]
-        for connection in idle[:30]:
-            connection.sendall(b"GET /metrics HT")
+        slow = []
+        for address in ["127.0.0.1"] * 200 + [f"127.0.0.{i % 100 + 2}" for i in range(200)]:
+            slow.append(connect(server, address))
+            if len(slow) % 2 == 0:
+                slow[-1].sendall(b"GET /metrics HT")
+        expect(server.read("/healthz"), "ok\n", "a probe")
+        expect(server.read("/readyz"), "ok\n", "another one")
         expect_in("webserverd_requests_total", server.read("/metrics"), "metrics")
-        for connection in idle:
-            expect(connection.recv(1), b"", "end of an idle connection")
+        for connection in slow:
+            expect(is_closed(connection), True, "end of a slow connection")
+
+
+@test
+def clients_of_one_address_end_each_other_only(bench):
+    with MetricsServer(bench) as server, connect(server, "127.0.0.9") as other:
+        other.sendall(b"GET /healthz HTTP/1.1\r\n")
+        many = [connect(server) for _ in range(100)]
+        for connection in many[:70]:
+            expect(is_closed(connection), True, "end of an old connection")
+        other.sendall(b"Host: localhost\r\n\r\n")
+        expect(other.recv(12), b"HTTP/1.1 200", "another address")
+        for connection in many[70:]:
             connection.close()
 
 

@@ -51,7 +51,7 @@ def passwords_of_each_kind_are_verified(bench):
         for version in VERSIONS:
             expect(server.get("/open", version=version).status, 200, "a path without users")
             for user in HASHES:
-                for _ in range(3):  # by an offload thread, then from memory
+                for _ in range(3):  # by the thread for passwords, then from memory
                     response = login(server, "/private/a", user, "pass word", version=version)
                     expect((response.status, response.body), (200, b"private/a"), f"{user}, HTTP/{version}")
                 expect(login(server, "/inner/a", user, "pass word", version=version).status, 200, "the same users")
@@ -111,6 +111,20 @@ def failures_of_a_client_are_limited(bench):
         expect(login(server, "/private/a", "sha256", "pass word", source="127.0.0.3").status, 200, "another client")
         expect(server.get("/private/a").status, 401, "no credentials")
         expect([total(server, name) for name in ("logins", "logins_failed", "logins_limited")], [2, 3, 4], "counters")
+
+
+@test
+def guesses_at_once_are_counted_before_they_are_checked(bench):
+    with staff(bench, "[workers]\nprocesses = 1\nthreads = 2\n[limits]\nfailed_logins = 3\n" + RULES) as server:
+        statuses = []
+        threads = [threading.Thread(target=lambda i=i: statuses.append(login(server, "/private/a", "bcrypt", f"x{i}").status))
+                   for i in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect(sorted(statuses), [401] * 3 + [429] * 37, "40 guesses")
+        expect(total(server, "logins_failed"), 3, "checked")
 
 
 @test

@@ -6,11 +6,13 @@
 
 #include <cmocka.h>
 
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/http/logins.h"
 
 #include <openssl/evp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,37 +112,100 @@ static struct credentials credentials_of(const char *text)
     return credentials;
 }
 
-static bool is_right(const char *password, const char *expected, bool exists)
-{
-    static struct password_check check;
+/* Checks */
 
-    check = (struct password_check){.expected = expected, .exists = exists};
-    strcpy(check.password, password);
-    password_check_run(&check);
-    return check.good;
+struct login {
+    struct password_check check;
+    bool done;
+};
+
+static struct mailbox results;
+
+static int open_results(void **state)
+{
+    (void)state;
+    return mailbox_open(&results, 0, NULL);
+}
+
+static int close_results(void **state)
+{
+    (void)state;
+    mailbox_close(&results);
+    return 0;
+}
+
+static void note_result(struct mailbox_item *item, void *receiver)
+{
+    (void)receiver;
+    CONTAINER_OF(item, struct login, check.item)->done = true;
+}
+
+/* Of TEXT, "name:password". */
+static void submit(struct logins *logins, struct login *login, const char *text,
+                   const char *expected, uint64_t client)
+{
+    const struct credentials credentials = credentials_of(text);
+
+    *login = (struct login){.check = {.owner = &results,
+                                      .finish = note_result,
+                                      .client_key = client,
+                                      .hash = logins_hash(logins, "/etc/users", &credentials),
+                                      .expected = expected,
+                                      .exists = text[0] != '?'}};
+    strcpy(login->check.password, strchr(text, ':') + 1);
+    assert_true(logins_submit(logins, &login->check, UINT32_MAX));
+}
+
+static enum password_verdict await(struct login *login)
+{
+    struct pollfd ready = {.fd = results.eventfd, .events = POLLIN};
+
+    while (!login->done) {
+        assert_int_equal(poll(&ready, 1, 60 * 1000), 1);
+        mailbox_deliver(&results, NULL);
+    }
+    return login->check.verdict;
+}
+
+static enum password_verdict verdict_on(struct logins *logins, const char *text,
+                                        const char *expected, uint64_t client)
+{
+    struct login login;
+
+    submit(logins, &login, text, expected, client);
+    return await(&login);
+}
+
+static bool is_right(const char *text, const char *expected)
+{
+    struct logins *logins = logins_new(0);
+    bool right = verdict_on(logins, text, expected, CLIENT) == PASSWORD_GOOD;
+
+    logins_free(logins);
+    return right;
 }
 
 static void password_is_right_or_wrong_for_each_kind_of_hash(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(hashes); i++) {
-        assert_true(is_right("secret", hashes[i], true));
-        assert_false(is_right("Secret", hashes[i], true));
-        assert_false(is_right("", hashes[i], true));
+        assert_true(is_right("ann:secret", hashes[i]));
+        assert_false(is_right("ann:Secret", hashes[i]));
+        assert_false(is_right("ann:", hashes[i]));
     }
 }
 
 static void stand_in_is_never_right(void **state)
 {
     (void)state;
-    assert_false(is_right("secret", hashes[0], false));
+    assert_false(is_right("?:secret", hashes[0]));
 }
 
 static void malformed_hash_is_never_right(void **state)
 {
     (void)state;
-    assert_false(is_right("secret", "$2y$04$", true));
-    assert_false(is_right("*0", "*0", true));
+    assert_false(is_right("ann:secret", "$2y$04$"));
+    assert_false(is_right("ann:*0", "*0"));
 }
 
 static void remembers_file_name_and_password_together(void **state)
@@ -152,9 +217,9 @@ static void remembers_file_name_and_password_together(void **state)
 
     (void)state;
     assert_false(logins_is_verified(logins, &hash));
-    logins_remember(logins, &hash);
-    logins_remember(logins, &hash);
+    assert_int_equal(verdict_on(logins, "ann:secret", hashes[0], CLIENT), PASSWORD_GOOD);
     assert_true(logins_is_verified(logins, &hash));
+    assert_int_equal(verdict_on(logins, "ann:secret", "*0", CLIENT), PASSWORD_GOOD);
     another = logins_hash(logins, "/etc/users", &other);
     assert_false(logins_is_verified(logins, &another));
     another = logins_hash(logins, "/etc/others", &right);
@@ -169,67 +234,109 @@ static void another_table_has_other_hashes(void **state)
     struct siphash hash = logins_hash(one, "/etc/users", &credentials);
 
     (void)state;
-    logins_remember(other, &hash);
-    hash = logins_hash(other, "/etc/users", &credentials);
+    assert_int_equal(verdict_on(other, "ann:secret", hashes[0], CLIENT), PASSWORD_GOOD);
     assert_false(logins_is_verified(other, &hash));
+    hash = logins_hash(other, "/etc/users", &credentials);
+    assert_true(logins_is_verified(other, &hash));
     logins_free(one);
     logins_free(other);
 }
 
+/* Of MD5, whose check is quick. */
 static void full_table_forgets_but_accepts_nothing_else(void **state)
 {
+    static const char quick[] = "$1$salt$ez2vlPGdaLYkJam5pWs/Y1";
     struct logins *logins = logins_new(FAILURES);
     uint32_t known = 0;
 
     (void)state;
     for (int round = 0; round < 2; round++)
-        for (int i = 0; i < 10000; i++) {
+        for (int i = 0; i < 6000; i++) {
             struct credentials credentials;
             struct siphash hash;
             char text[32];
 
-            snprintf(text, sizeof(text), "user%d:%d", i, i);
+            snprintf(text, sizeof(text), "user%d:secret", i);
             credentials = credentials_of(text);
             hash = logins_hash(logins, "/etc/users", &credentials);
             if (round == 0) {
                 assert_false(logins_is_verified(logins, &hash));
-                logins_remember(logins, &hash);
+                assert_int_equal(verdict_on(logins, text, quick, CLIENT), PASSWORD_GOOD);
                 assert_true(logins_is_verified(logins, &hash));
             } else {
                 known += logins_is_verified(logins, &hash);
             }
         }
-    assert_in_range(known, 1000, 9000);
+    assert_in_range(known, 1000, 5000);
     logins_free(logins);
 }
 
 static void client_over_the_limit_waits_until_the_rate_allows(void **state)
 {
     struct logins *logins = logins_new(FAILURES);
-    uint64_t now = 1000 * NS_PER_S;
+    uint64_t now;
 
     (void)state;
     for (int i = 0; i < FAILURES; i++) {
-        assert_int_equal(logins_wait_ns(logins, CLIENT, now), 0);
-        logins_add_failure(logins, CLIENT, now);
+        assert_int_equal(logins_wait_ns(logins, CLIENT, clock_monotonic_ns()), 0);
+        assert_int_equal(verdict_on(logins, "ann:guess", "*0", CLIENT), PASSWORD_WRONG);
     }
-    assert_int_equal(logins_wait_ns(logins, CLIENT, now), MINUTE_NS / FAILURES);
+    now = clock_monotonic_ns();
+    assert_in_range(logins_wait_ns(logins, CLIENT, now), 1, MINUTE_NS / FAILURES);
     assert_int_equal(logins_wait_ns(logins, CLIENT + 1, now), 0);
     assert_int_equal(logins_wait_ns(logins, CLIENT, now + MINUTE_NS / FAILURES), 0);
-    logins_add_failure(logins, CLIENT, now);
-    assert_int_equal(logins_wait_ns(logins, CLIENT, now), 2 * MINUTE_NS / FAILURES);
+    assert_int_equal(verdict_on(logins, "ann:secret", hashes[0], CLIENT), PASSWORD_LIMITED);
+    assert_int_equal(verdict_on(logins, "ann:secret", hashes[0], CLIENT + 1), PASSWORD_GOOD);
     logins_free(logins);
 }
 
-static void wait_is_at_most_an_hour(void **state)
+static uint32_t count_verdicts(struct logins *logins, const char *text, const char *expected,
+                               enum password_verdict verdict)
+{
+    enum { AT_ONCE = 400 };
+    static struct login login[AT_ONCE];
+    uint32_t count = 0;
+
+    for (int i = 0; i < AT_ONCE; i++)
+        submit(logins, &login[i], text, expected, CLIENT);
+    for (int i = 0; i < AT_ONCE; i++)
+        count += await(&login[i]) == verdict;
+    return count;
+}
+
+static void guesses_at_once_are_counted_before_they_are_checked(void **state)
 {
     struct logins *logins = logins_new(FAILURES);
-    uint64_t now = 1000 * NS_PER_S;
 
     (void)state;
-    for (int i = 0; i < 1000; i++)
-        logins_add_failure(logins, CLIENT, now);
-    assert_int_equal(logins_wait_ns(logins, CLIENT, now), 60 * MINUTE_NS);
+    assert_int_equal(count_verdicts(logins, "ann:guess", hashes[0], PASSWORD_WRONG), FAILURES);
+    assert_int_equal(count_verdicts(logins, "ann:guess", hashes[0], PASSWORD_LIMITED), 400);
+    logins_free(logins);
+}
+
+static void right_passwords_at_once_are_no_failures(void **state)
+{
+    struct logins *logins = logins_new(1);
+
+    (void)state;
+    assert_int_equal(count_verdicts(logins, "ann:secret", hashes[0], PASSWORD_GOOD), 400);
+    assert_int_equal(verdict_on(logins, "bob:secret", hashes[0], CLIENT), PASSWORD_GOOD);
+    assert_int_equal(logins_wait_ns(logins, CLIENT, clock_monotonic_ns()), 0);
+    logins_free(logins);
+}
+
+/* 2001:db8::/48, which has 65536 networks of one client. */
+static void networks_of_one_site_share_a_limit(void **state)
+{
+    const uint64_t site = UINT64_C(0x20010db800000000);
+    struct logins *logins = logins_new(FAILURES);
+    uint32_t wrong = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++)
+        wrong += verdict_on(logins, "ann:guess", "*0", site + i) == PASSWORD_WRONG;
+    assert_int_equal(wrong, FAILURES * CLIENT_SITE_FACTOR);
+    assert_int_equal(verdict_on(logins, "ann:guess", "*0", site + 0x10000), PASSWORD_WRONG);
     logins_free(logins);
 }
 
@@ -238,14 +345,23 @@ static void no_limit_and_no_address_never_wait(void **state)
     struct logins *unlimited = logins_new(0), *limited = logins_new(1);
 
     (void)state;
-    for (int i = 0; i < 10; i++) {
-        logins_add_failure(unlimited, CLIENT, NS_PER_S);
-        logins_add_failure(limited, 0, NS_PER_S);
-    }
-    assert_int_equal(logins_wait_ns(unlimited, CLIENT, NS_PER_S), 0);
-    assert_int_equal(logins_wait_ns(limited, 0, NS_PER_S), 0);
+    assert_int_equal(count_verdicts(unlimited, "ann:guess", "*0", PASSWORD_WRONG), 400);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(verdict_on(limited, "ann:guess", "*0", 0), PASSWORD_WRONG);
     logins_free(unlimited);
     logins_free(limited);
+}
+
+static void check_beyond_those_that_may_wait_is_refused(void **state)
+{
+    struct logins *logins = logins_new(0);
+    struct login login, second = {0};
+
+    (void)state;
+    submit(logins, &login, "ann:secret", hashes[0], CLIENT);
+    assert_false(logins_submit(logins, &second.check, 0));
+    assert_int_equal(await(&login), PASSWORD_GOOD);
+    logins_free(logins);
 }
 
 static void stand_in_of_a_name_stays_the_same(void **state)
@@ -280,10 +396,13 @@ int main(void)
         cmocka_unit_test(another_table_has_other_hashes),
         cmocka_unit_test(full_table_forgets_but_accepts_nothing_else),
         cmocka_unit_test(client_over_the_limit_waits_until_the_rate_allows),
-        cmocka_unit_test(wait_is_at_most_an_hour),
+        cmocka_unit_test(guesses_at_once_are_counted_before_they_are_checked),
+        cmocka_unit_test(right_passwords_at_once_are_no_failures),
+        cmocka_unit_test(networks_of_one_site_share_a_limit),
+        cmocka_unit_test(check_beyond_those_that_may_wait_is_refused),
         cmocka_unit_test(no_limit_and_no_address_never_wait),
         cmocka_unit_test(stand_in_of_a_name_stays_the_same),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_results, close_results);
 }

@@ -28,7 +28,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CLIENTS_MAX = 32, STREAMS_MAX = 8, REQUEST_SECONDS = 5 }; /* of metrics.c */
+enum { CLIENTS_MAX = 64, STREAMS_MAX = 8, REQUEST_SECONDS = 5 }; /* of metrics.c */
 enum {
     LISTEN_SOCKETS = 2,
     DESCRIPTORS_MAX = 256,
@@ -408,30 +408,35 @@ static void request_has_five_seconds(void **state)
     run(wait_too_long);
 }
 
+/* Streams stay. */
 static void connect_too_many(void)
 {
-    int before = count_open(), fd[CLIENTS_MAX + 1];
+    int before = count_open(), fd[2 * CLIENTS_MAX], streams[STREAMS_MAX];
 
-    for (int i = 0; i <= CLIENTS_MAX; i++)
-        fd[i] = request("");
-    assert_int_equal(count_open(), before + CLIENTS_MAX + 1 + CLIENTS_MAX);
-    close(fd[3]);
+    for (int i = 0; i < STREAMS_MAX; i++)
+        streams[i] = request(stream);
+    for (int i = 0; i < 2 * CLIENTS_MAX; i++) {
+        fd[i] = connect_to(i % LISTEN_SOCKETS);
+        step();
+        assert_in_range(count_open(), before, before + STREAMS_MAX + i + 1 + CLIENTS_MAX);
+    }
+    put(fd[2 * CLIENTS_MAX - 1], health);
     step();
-    assert_int_equal(count_open(), before + 2 * CLIENTS_MAX);
-    put(fd[CLIENTS_MAX], health);
-    step();
-    expect_response(fd[CLIENTS_MAX], "HTTP/1.1 ", true);
-    for (int i = 0; i <= CLIENTS_MAX; i++)
-        if (i != 3)
-            close(fd[i]);
+    expect_response(fd[2 * CLIENTS_MAX - 1], "HTTP/1.1 ", true);
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        expect_response(fd[i], "", true);
+    expect_response(fd[2 * CLIENTS_MAX - 2], "", false);
+    for (int i = 0; i < STREAMS_MAX; i++) {
+        expect_response(streams[i], "HTTP/1.1 200 ", false);
+        close(streams[i]);
+    }
+    for (int i = 0; i < 2 * CLIENTS_MAX; i++)
+        close(fd[i]);
     step();
     assert_int_equal(count_open(), before);
-    fd[0] = request(health);
-    expect_response(fd[0], "HTTP/1.1 ", true);
-    close(fd[0]);
 }
 
-static void further_clients_wait(void **state)
+static void further_client_takes_the_place_of_the_oldest(void **state)
 {
     (void)state;
     run(connect_too_many);
@@ -728,11 +733,7 @@ static void failed_start_is_a_failure(void **state)
     config.server_user = "no such user";
     assert_int_equal(run(end_at_once), EXIT_FAILURE);
     config.server_user = "";
-    config.metrics_logins.count = 1;
-    calls.thread_error = EAGAIN;
-    assert_int_equal(run(end_at_once), EXIT_FAILURE);
     assert_int_equal(calls.scripts, 0);
-    config.metrics_logins.count = 0;
     calls.loop = -1;
     assert_int_equal(run(end_at_once), EXIT_FAILURE);
     assert_int_equal(calls.scripts, 1);
@@ -741,8 +742,25 @@ static void failed_start_is_a_failure(void **state)
     assert_int_equal(run(end_at_once), EXIT_SUCCESS);
     sigaction(SIGHUP, NULL, &action);
     assert_true(action.sa_handler == SIG_IGN);
-    assert_in_range(count_open(), before,
-                    before + 8); /* the verifier that failed ends with the process */
+    assert_int_equal(count_open(), before);
+}
+
+static void log_in_without_a_thread(void)
+{
+    int fd;
+
+    calls.thread_error = EAGAIN;
+    fd = request_as_ann(RIGHT);
+    expect_response(fd, "HTTP/1.1 503 ", true);
+    calls.thread_error = 0;
+    close(fd);
+}
+
+static void login_without_a_thread_is_answered_503(void **state)
+{
+    (void)state;
+    config.metrics_logins.count = 1;
+    assert_int_equal(run(log_in_without_a_thread), EXIT_SUCCESS);
 }
 
 static int open_permits(void **state)
@@ -759,7 +777,7 @@ int main(void)
         TEST(connection_ends_after_the_client_has),
         TEST(connection_without_memory_ends),
         TEST(request_has_five_seconds),
-        TEST(further_clients_wait),
+        TEST(further_client_takes_the_place_of_the_oldest),
         TEST(clients_end_with_the_process),
         TEST(transient_error_ends_no_connection),
         TEST(streams_are_limited_and_stay),
@@ -768,6 +786,7 @@ int main(void)
         TEST(without_clients_it_ends_with_the_master),
         TEST(failed_logins_are_reported_in_bytes),
         TEST(wait_for_a_password_is_not_limited),
+        TEST(login_without_a_thread_is_answered_503),
         TEST(failed_start_is_a_failure),
     };
 
