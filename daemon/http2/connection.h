@@ -35,6 +35,7 @@
     FLOOD(PINGS, 100)                                                                              \
     FLOOD(PRIORITIES, 1000) /* PRIORITY and PRIORITY_UPDATE */                                     \
     FLOOD(EMPTY, 100)       /* frames without content that end nothing */                          \
+    FLOOD(WINDOWS, 1000)    /* WINDOW_UPDATE, besides those of http2_allow_window_updates() */     \
     FLOOD(ERRORS, 500)      /* requests that we answer with RST_STREAM */
 
 enum http2_flood {
@@ -119,7 +120,20 @@ struct http2_connection {
     bool table_update_due; /* the next header block must begin with a dynamic table size update */
     uint64_t body_bytes_sent; /* includes all streams */
     struct http2_floods floods;
+    uint32_t window_updates; /* WINDOW_UPDATE frames that are not counted */
 };
+
+/*
+ * For a response or a frame of DATA: a client that takes much may send many WINDOW_UPDATE, as some
+ * do for each part of a frame that they read.
+ */
+static inline void http2_allow_window_updates(struct http2_connection *http2)
+{
+    enum { EACH = 10, MOST = 20 * 1000 };
+
+    if (http2->window_updates < MOST)
+        http2->window_updates += EACH;
+}
 
 static inline struct http2_connection *http2_of(struct connection *connection)
 {

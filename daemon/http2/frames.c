@@ -35,6 +35,7 @@ enum http2_error frames_count(struct http2_connection *http2, enum http2_flood k
         [FLOOD_PINGS] = METRIC_http2_floods_pings,
         [FLOOD_PRIORITIES] = METRIC_http2_floods_priorities,
         [FLOOD_EMPTY] = METRIC_http2_floods_empty,
+        [FLOOD_WINDOWS] = METRIC_http2_floods_windows,
         [FLOOD_ERRORS] = METRIC_http2_floods_errors,
     };
     const struct transaction_context *context = http2_context(http2);
@@ -248,6 +249,10 @@ static enum http2_error receive_window_update(struct http2_connection *http2,
 {
     uint32_t increment;
 
+    if (http2->window_updates > 0)
+        http2->window_updates--;
+    else if (frames_count(http2, FLOOD_WINDOWS) != HTTP2_NO_ERROR)
+        return HTTP2_ENHANCE_YOUR_CALM;
     if (frame->length != 4)
         return HTTP2_FRAME_SIZE_ERROR;
     increment = frame_read_31(frame->payload);

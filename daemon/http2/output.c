@@ -184,6 +184,7 @@ static void put_data_head(struct gather *gather, struct http2_stream *stream, si
     stream->body_sent += length;
     stream->measured_bytes += length;
     gather->bodies += length;
+    http2_allow_window_updates(http2);
 }
 
 /* At most this many bytes of LEFT fit in a frame of the stream. */

@@ -185,6 +185,7 @@ static void respond_on_stream(struct http2_stream *stream, const struct request 
     }
     http2->table_update_due = false;
     metric_add(context->metrics, METRIC_requests_http2, 1);
+    http2_allow_window_updates(http2);
     if (body_source_is_empty(&output->body)) {
         body_source_release(&output->body, context->worker->cache);
         finish_head(stream, block, true);

@@ -539,6 +539,19 @@ static void window_update_opens_the_window(void **state)
     expect_effects("");
 }
 
+/* 1000, and 10 of each frame of DATA that the server has sent. */
+static void window_updates_are_counted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 7; i++)
+        http2_allow_window_updates(&http2);
+    for (int i = 0; i < 1000 + 7 * 10; i++)
+        assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_NO_ERROR);
+    assert_int_equal(metric_of(METRIC_http2_floods_windows), 0);
+    assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(metric_of(METRIC_http2_floods_windows), 1);
+}
+
 static void opened_window_makes_a_stream_ready(void **state)
 {
     struct http2_stream *stream = new_stream(1);
@@ -687,6 +700,7 @@ int main(void)
         TEST(priorities_are_counted),
         TEST(reset_closes_a_stream),
         TEST(window_update_opens_the_window),
+        TEST(window_updates_are_counted),
         TEST(opened_window_makes_a_stream_ready),
         TEST(settings_are_applied_and_acknowledged),
         TEST(window_that_settings_overflow_is_an_error),
