@@ -159,17 +159,20 @@ void connection_count_sent(struct connection *connection, uint64_t bytes, bool c
 
 /* The log ring */
 
-void connection_wait_for_log(struct connection *connection)
+void loop_wait_for_log(struct event_loop *loop)
 {
-    struct event_loop *loop = connection->loop;
-
-    connection->log_blocked = true;
-    connection_wait(connection, 0, DEADLINE_NONE);
     if (loop->log_full)
         return;
     loop->log_full = true;
     accounting_begin_wait(&loop->context);
     loop_start_timer(loop->log_retry, LOG_RETRY_MS);
+}
+
+void connection_wait_for_log(struct connection *connection)
+{
+    connection->log_blocked = true;
+    connection_wait(connection, 0, DEADLINE_NONE);
+    loop_wait_for_log(connection->loop);
 }
 
 void connections_retry_log(struct event_loop *loop)
@@ -187,7 +190,7 @@ void connections_retry_log(struct event_loop *loop)
         }
         connection = next;
     }
-    if (!loop->log_full)
+    if (!loop->log_full && loop->context.first_waiting == NULL)
         loop->context.log_wait_from_ns = 0;
 }
 

@@ -44,6 +44,9 @@ void connection_wait_for_client(struct connection *connection);
 /* Counts bytes of that response; COMPLETE: they were the last. */
 void connection_count_sent(struct connection *connection, uint64_t bytes, bool complete);
 
+/* Calls connections_retry_log() soon, again and again while the log ring has no space. */
+void loop_wait_for_log(struct event_loop *loop);
+
 /* Waits until the log ring has space and connections_retry_log() resumes the connection. */
 void connection_wait_for_log(struct connection *connection);
 

@@ -7,6 +7,8 @@
 #include "daemon/transaction/shortage.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 /* Counts by host */
@@ -52,6 +54,11 @@ void host_counts_add(struct segment_host_counts *counts, int status, uint64_t bo
 
 /* Records */
 
+struct waiting_record {
+    struct waiting_record *next;
+    uint64_t words[]; /* packed */
+};
+
 /*
  * Words of a packed record. Until the response has been sent, DURATION_WORD contains the start
  * time.
@@ -70,6 +77,8 @@ bool accounting_has_room(const struct transaction_context *context, uint64_t wor
     if (context->ring == NULL || context->log_dropping ||
         context->worker->config->log_when_full == WHEN_FULL_DROP)
         return true;
+    if (context->first_waiting != NULL)
+        return false;
     most = context->ring->capacity / 4 * 3; /* many slow clients must not reserve the whole ring */
     return log_ring_has_room(context->ring, (reserved < most ? reserved : most) + words);
 }
@@ -138,37 +147,102 @@ void accounting_begin_wait(struct transaction_context *context)
     wake_logger(context);
 }
 
-void accounting_check_wait(struct transaction_context *context)
-{
-    uint64_t most_ns = context->worker->config->log_wait_timeout * NS_PER_MS;
-
-    if (accounting_may_begin(context)) {
-        PROBE_LOG_RESUME(context->log_wait_from_ns);
-        context->log_wait_from_ns = 0;
-    } else if (context->loop_now_ns >= context->log_wait_from_ns + most_ns) {
-        context->log_dropping = true;
-    }
-}
-
 void accounting_check_dropping(struct transaction_context *context)
 {
     if (context->log_dropping && log_ring_has_room(context->ring, context->ring->capacity / 2))
         context->log_dropping = false;
 }
 
+static void drop_record(struct transaction_context *context, uint64_t words)
+{
+    PROBE_LOG_DROP(words);
+    (void)words;
+    metric_add(context->metrics, METRIC_log_dropped, 1);
+    shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
+}
+
+/*
+ * Many held responses may end at once, whose records do not fit into the ring together. Returns
+ * false without memory.
+ */
+static bool keep_record(struct transaction_context *context, const uint64_t *record, uint64_t words)
+{
+    struct waiting_record *waiting = malloc(sizeof(*waiting) + words * sizeof(uint64_t));
+
+    if (waiting == NULL)
+        return false;
+    waiting->next = NULL;
+    memcpy(waiting->words, record, words * sizeof(uint64_t));
+    if (context->first_waiting == NULL)
+        context->first_waiting = waiting;
+    else
+        context->last_waiting->next = waiting;
+    context->last_waiting = waiting;
+    return true;
+}
+
+static void free_first_waiting(struct transaction_context *context)
+{
+    struct waiting_record *first = context->first_waiting;
+
+    context->first_waiting = first->next;
+    free(first);
+}
+
+/* Appends the records that wait, as far as there is space. Returns whether there was some. */
+static bool append_waiting(struct transaction_context *context)
+{
+    bool progress = false;
+
+    while (context->first_waiting != NULL) {
+        const uint64_t *record = context->first_waiting->words;
+
+        if (!log_ring_has_room(context->ring, accounting_words(record)))
+            break;
+        log_ring_append(context->ring, record, accounting_words(record));
+        free_first_waiting(context);
+        progress = true;
+    }
+    return progress;
+}
+
+void accounting_drop(struct transaction_context *context)
+{
+    context->log_dropping = true;
+    append_waiting(context);
+    while (context->first_waiting != NULL) {
+        drop_record(context, accounting_words(context->first_waiting->words));
+        free_first_waiting(context);
+    }
+}
+
+void accounting_check_wait(struct transaction_context *context)
+{
+    uint64_t most_ns = context->worker->config->log_wait_timeout * NS_PER_MS;
+    bool progress = append_waiting(context);
+
+    if (accounting_may_begin(context)) {
+        PROBE_LOG_RESUME(context->log_wait_from_ns);
+        context->log_wait_from_ns = 0;
+    } else if (progress) {
+        context->log_wait_from_ns = context->loop_now_ns;
+    } else if (context->loop_now_ns >= context->log_wait_from_ns + most_ns) {
+        accounting_drop(context);
+    }
+}
+
 /* Usually polling by the logger suffices. In case a burst fills the ring, wakes it at half full. */
 static void append_to_ring(struct transaction_context *context, const uint64_t *record)
 {
+    bool may_wait =
+        context->worker->config->log_when_full == WHEN_FULL_WAIT && !context->log_dropping;
     uint64_t words = accounting_words(record);
     bool half_full;
 
-    if (log_ring_has_room(context->ring, words)) {
+    if (LIKELY(context->first_waiting == NULL && log_ring_has_room(context->ring, words)))
         log_ring_append(context->ring, record, words);
-    } else {
-        PROBE_LOG_DROP(words);
-        metric_add(context->metrics, METRIC_log_dropped, 1);
-        shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
-    }
+    else if (!may_wait || !keep_record(context, record, words))
+        drop_record(context, words);
     half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
     if (half_full && !context->ring_half_full)
         wake_logger(context);

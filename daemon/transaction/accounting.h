@@ -10,9 +10,10 @@
 #include "daemon/transaction/transaction.h"
 
 /*
- * With `when_full = wait` space in the log ring is reserved in advance. Returns true if there is
- * space for another request, whose response is composed in the output buffer. Always true after a
- * wait of wait_timeout, until half of the ring is free again.
+ * With `when_full = wait` space in the log ring is reserved in advance, as far as the ring is large
+ * enough for all open responses; other records wait in memory. Returns true if there is space for
+ * another request, whose response is composed in the output buffer. Always true after a wait of
+ * wait_timeout, until half of the ring is free again.
  */
 bool accounting_may_begin(const struct transaction_context *context);
 
@@ -35,8 +36,14 @@ void accounting_correct(uint64_t *record, uint64_t body_bytes);
 /* The thread begins or continues to wait for space in its log ring. Wakes the logger. */
 void accounting_begin_wait(struct transaction_context *context);
 
-/* Before waiting requests are tried again: drops records from now on if they waited too long. */
+/*
+ * Before waiting requests are tried again: logs the records that wait; without any space for
+ * wait_timeout, drops records from now on.
+ */
 void accounting_check_wait(struct transaction_context *context);
+
+/* Drops the records that wait, and records from now on. */
+void accounting_drop(struct transaction_context *context);
 
 /* Stops dropping if the ring has space again. Once a second. */
 void accounting_check_dropping(struct transaction_context *context);

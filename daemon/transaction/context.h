@@ -115,6 +115,7 @@ static inline void body_source_release(struct body_source *body, struct cache *c
     *body = (struct body_source){.resource = NULL};
 }
 
+struct waiting_record;
 struct logins;
 struct client;
 struct host_place;
@@ -199,6 +200,8 @@ struct transaction_context {
     uint64_t ring_reserved;                  /* words reserved for responses that are being sent */
     uint64_t log_wait_from_ns; /* monotonic; 0: no connection waits for space in the ring */
     bool log_dropping;         /* records without space are dropped, until half of it is free */
+    /* Records that wait for space, in order; NULL: none. New requests wait meanwhile. */
+    struct waiting_record *first_waiting, *last_waiting;
 
     uint8_t forwarded[CLIENT_ADDRESS_BYTES]; /* the client that the current request names */
 

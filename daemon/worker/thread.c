@@ -218,8 +218,11 @@ static void close_after_drain_timeout(struct serving_thread *thread)
     struct event_loop *loop = &thread->loop;
     uint64_t drain_ns = loop->context.worker->config->workers_drain_timeout * NS_PER_MS;
 
-    if (loop->context.loop_now_ns >= thread->mode_since_ns + drain_ns)
-        connections_close(loop, loop->mode != THREAD_STOPPING);
+    if (loop->context.loop_now_ns < thread->mode_since_ns + drain_ns)
+        return;
+    connections_close(loop, loop->mode != THREAD_STOPPING);
+    if (loop->mode == THREAD_STOPPING)
+        accounting_drop(&loop->context);
 }
 
 static void answer_master(const struct serving_thread *thread)
@@ -287,12 +290,12 @@ static void on_listen_retry(evutil_socket_t fd, short what, void *argument)
 static bool is_finished(const struct event_loop *loop)
 {
     return !stays(loop) && loop->context.jobs_out == 0 && !loop->shed_pending &&
-           !has_connections(loop);
+           !has_connections(loop) && loop->context.first_waiting == NULL;
 }
 
 static void end_iteration(struct serving_thread *thread)
 {
-    const struct event_loop *loop = &thread->loop;
+    struct event_loop *loop = &thread->loop;
     const struct transaction_context *context = &loop->context;
     enum thread_state state = loop->mode != THREAD_SERVING ? THREAD_STATE_LEAVING
                               : loop->log_full             ? THREAD_STATE_LOG
@@ -301,6 +304,8 @@ static void end_iteration(struct serving_thread *thread)
 
     if (context->thread_cache != NULL && cache_wants_sweep(context->worker->cache, &thread->swept))
         thread_cache_sweep(context->thread_cache);
+    if (UNLIKELY(context->first_waiting != NULL))
+        loop_wait_for_log(loop);
     segment_activity_state(context->activity, state, context->loop_now_ns);
 }
 

@@ -566,6 +566,35 @@ static void incremental_streams_take_turns(void **state)
     server_stop(server);
 }
 
+/* More than the log rings have space for; the logger takes nothing meanwhile. */
+static void held_streams_that_end_together_are_all_logged(void **state)
+{
+    enum { CLIENTS = 20, STREAMS = 100 };
+    struct http2_client clients[CLIENTS];
+    struct server *server = *state;
+    pid_t logger;
+
+    server_put_text(server, "/a.txt", "aaaa");
+    server_start(server, "log.ring=64K", "log.wait_timeout=1h", "workers.processes=1",
+                 "workers.threads=1", "workers.heartbeat_timeout=0", NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        http2_open(&clients[i], server_port(server), closed_windows);
+        for (uint32_t stream = 0; stream < STREAMS; stream++)
+            http2_request(&clients[i], 2 * stream + 1, FRAME_END_STREAM, "GET /a.txt");
+    }
+    WAIT_UNTIL(server_metric(server, "http2_streams") == CLIENTS * STREAMS);
+    logger = server_logger(server);
+    server_signal(logger, SIGSTOP);
+    for (int i = 0; i < CLIENTS; i++)
+        http2_close(&clients[i]);
+    WAIT_UNTIL(server_metric(server, "http2_streams") == 0);
+    server_expect_metric(server, "log_dropped", 0);
+    server_signal(logger, SIGCONT);
+    WAIT_UNTIL(log_count_lines(server) >= CLIENTS * STREAMS);
+    server_stop(server);
+    assert_int_equal(log_count_lines(server), CLIENTS * STREAMS);
+}
+
 /* --- Limits --- */
 
 static void streams_over_the_limit_are_refused(void **state)
@@ -619,6 +648,12 @@ static void send_priority_update(struct http2_client *client, uint32_t number)
 {
     (void)number;
     http2_send(client, (struct frame_head){5, FRAME_PRIORITY_UPDATE, 0, 0}, "\0\0\0\x01i");
+}
+
+static void send_window_update(struct http2_client *client, uint32_t number)
+{
+    (void)number;
+    http2_send(client, (struct frame_head){4, FRAME_WINDOW_UPDATE, 0, 0}, "\0\0\0\1");
 }
 
 static void send_empty_data(struct http2_client *client, uint32_t number)
@@ -691,6 +726,7 @@ static void floods_end_the_connection(void **state)
         {"http2_floods_pings", send_ping},
         {"http2_floods_priorities", send_priority},
         {"http2_floods_priorities", send_priority_update},
+        {"http2_floods_windows", send_window_update},
         {"http2_floods_empty", send_empty_data},
         {"http2_floods_empty", send_unknown},
         {"http2_floods_empty", send_empty_continuation},
@@ -1139,6 +1175,7 @@ int main(void)
         TEST(data_stays_within_the_window_of_the_connection),
         TEST(streams_are_served_by_urgency),
         TEST(incremental_streams_take_turns),
+        TEST(held_streams_that_end_together_are_all_logged),
         TEST(streams_over_the_limit_are_refused),
         TEST(floods_end_the_connection),
         TEST(closed_window_meets_send_timeout),

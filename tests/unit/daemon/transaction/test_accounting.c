@@ -182,6 +182,59 @@ static void reservations_leave_a_quarter_of_the_ring(void **state)
     assert_true(accounting_may_begin(&context));
 }
 
+/* More responses were held than the ring has space for, and end at once. */
+static void records_of_held_responses_wait_for_space(void **state)
+{
+    uint64_t words;
+
+    (void)state;
+    fill();
+    words = atomic_load(&context.ring->words->head);
+    at(0);
+    for (int i = 0; i < 1000; i++, words += 16)
+        assert_true(is_logged(16));
+    accounting_begin_wait(&context);
+    for (unsigned i = 1; context.first_waiting != NULL; i++) {
+        drain(RING_WORDS / 4);
+        assert_false(accounting_may_begin(&context));
+        assert_true(is_logged(16)); /* after those that wait */
+        words += 16;
+        at(i * (TIMEOUT_MS - 1));
+        accounting_check_wait(&context);
+        assert_true(atomic_load(&context.ring->words->head) <= words);
+    }
+    assert_int_equal(atomic_load(&context.ring->words->head), words);
+    drain(RING_WORDS / 2);
+    assert_true(accounting_may_begin(&context));
+}
+
+static void records_that_wait_too_long_are_dropped(void **state)
+{
+    uint64_t dropped = metric_get(block.metrics, METRIC_log_dropped);
+
+    (void)state;
+    fill();
+    at(0);
+    for (int i = 0; i < 5; i++)
+        assert_true(is_logged(16));
+    accounting_begin_wait(&context);
+    at(TIMEOUT_MS);
+    accounting_check_wait(&context);
+    assert_true(context.log_dropping);
+    assert_null(context.first_waiting);
+    assert_int_equal(metric_get(block.metrics, METRIC_log_dropped), dropped + 5);
+}
+
+static void without_waiting_records_are_dropped_at_once(void **state)
+{
+    (void)state;
+    config.log_when_full = WHEN_FULL_DROP;
+    while (log_ring_has_room(context.ring, 16))
+        assert_true(is_logged(16));
+    assert_false(is_logged(16));
+    assert_null(context.first_waiting);
+}
+
 static void corrected_body_keeps_the_streams(void **state)
 {
     const struct log_record record = {.body_bytes = 1000, .streams = 7};
@@ -360,6 +413,9 @@ int main(void)
         cmocka_unit_test_setup(progress_restarts_the_wait, set_up),
         cmocka_unit_test_setup(dropping_ends_when_half_of_the_ring_is_free, set_up),
         cmocka_unit_test_setup(reservations_leave_a_quarter_of_the_ring, set_up),
+        cmocka_unit_test_setup(records_of_held_responses_wait_for_space, set_up),
+        cmocka_unit_test_setup(records_that_wait_too_long_are_dropped, set_up),
+        cmocka_unit_test_setup(without_waiting_records_are_dropped_at_once, set_up),
         cmocka_unit_test(corrected_body_keeps_the_streams),
         TEST_COUNTS(responses_are_counted_by_class),
         TEST_COUNTS(bytes_and_durations_are_added),
