@@ -19,6 +19,7 @@ enum {
     SHED_MAX = 256,         /* connections per request */
     RETRY_MS = 10,
     WARN_AGAIN_S = 10, /* a shortage of descriptors is logged no more often */
+    RETURNED_ROOM_MIN = 1024,
 };
 
 /* A connection that waits until a worker can take it. */
@@ -253,6 +254,58 @@ const char *dispatch_fault(int fd, const struct message_connection *message,
     return *open || message->proxied != 0 ? NULL : "returned a connection with a wrong address";
 }
 
+/* Returns true if the table has COOKIE, which is not 0, or no place for it; else adds it. */
+static bool find_or_add_cookie(struct worker_process *worker, uint64_t cookie)
+{
+    size_t mask = worker->returned_room - 1, at = (cookie * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+
+    for (size_t i = 0; i < worker->returned_room; i++, at++) {
+        uint64_t *place = &worker->returned_sockets[at & mask];
+
+        if (*place == cookie)
+            return true;
+        if (*place == 0) {
+            *place = cookie;
+            worker->returned_count++;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool grow_returned(struct worker_process *worker)
+{
+    struct worker_process larger = {
+        .returned_room = worker->returned_room > 0 ? 2 * worker->returned_room : RETURNED_ROOM_MIN};
+
+    larger.returned_sockets = calloc(larger.returned_room, sizeof(uint64_t));
+    if (larger.returned_sockets == NULL)
+        return false;
+    for (size_t i = 0; i < worker->returned_room; i++)
+        if (worker->returned_sockets[i] != 0)
+            find_or_add_cookie(&larger, worker->returned_sockets[i]);
+    free(worker->returned_sockets);
+    worker->returned_sockets = larger.returned_sockets;
+    worker->returned_room = larger.returned_room;
+    return true;
+}
+
+/*
+ * A leaving worker receives no connections any more, so it can return each only once. Copies of one
+ * would take descriptors and memory of the other workers. Without memory a copy is not noticed.
+ */
+static bool is_returned_again(struct worker_process *worker, int fd)
+{
+    uint64_t cookie = 0;
+    socklen_t length = sizeof(cookie);
+
+    if (!worker->leave_sent || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0 ||
+        cookie == 0 ||
+        (2 * worker->returned_count >= worker->returned_room && !grow_returned(worker)))
+        return false;
+    return find_or_add_cookie(worker, cookie);
+}
+
 /* The queue */
 
 static void publish_queue_length(const struct master *master)
@@ -323,6 +376,10 @@ const char *dispatch_returned(struct master *master, struct worker_process *work
         fault = "returned a connection unasked";
     else if (fd >= 0)
         fault = dispatch_fault(fd, message, &master->config->proxy_trusted, &open);
+    if (open && is_returned_again(worker, fd)) {
+        fault = "returned a connection twice";
+        open = false;
+    }
     if (open)
         send_or_enqueue(master, to, message, length, fd);
     else if (fd >= 0)

@@ -216,6 +216,9 @@ void worker_process_ended(struct worker_process *worker)
     worker->pid = 0;
     worker->leaving_ns = worker->broken_ns = 0;
     worker->leave_sent = worker->left = worker->finishing = worker->reported_late = false;
+    free(worker->returned_sockets);
+    worker->returned_sockets = NULL;
+    worker->returned_count = worker->returned_room = 0;
     worker->killed_for = NULL;
     worker->resizing = false; /* the worker may have died before its report */
     tls_context_free(worker->tls);

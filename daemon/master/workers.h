@@ -46,9 +46,12 @@ struct worker_process {
     uint64_t dispatched;      /* connections sent to it */
     uint64_t returned;        /* connections that came back */
     uint64_t returns_allowed; /* connections that it was asked to return: more are a fault */
-    uint64_t received_before; /* connections_received of its slot when it started */
-    struct tls_context *tls;  /* a reference: its certificates; NULL: none */
-    uint32_t keys_links;      /* threads with a link to the keys process */
+    /* A hash table of the sockets that it has returned since it was asked to leave: their cookies. */
+    uint64_t *returned_sockets;
+    size_t returned_count, returned_room; /* the room is 0 or a power of two */
+    uint64_t received_before;             /* connections_received of its slot when it started */
+    struct tls_context *tls;              /* a reference: its certificates; NULL: none */
+    uint32_t keys_links;                  /* threads with a link to the keys process */
 };
 
 struct workers {

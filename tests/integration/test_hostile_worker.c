@@ -263,6 +263,34 @@ static void leaving_worker_can_return_only_connections(void **state)
     server_stop(server);
 }
 
+/* Copies would take descriptors of the other workers. */
+static void leaving_worker_can_return_a_connection_once(void **state)
+{
+    const struct message_connection message = {.length = 0};
+    struct server *server = *state;
+    struct channels channels;
+    pid_t pids[PIDS_MAX];
+    int fds[2];
+
+    server_start(server, "workers.processes=1", "workers.heartbeat_timeout=0", NULL);
+    assert_int_equal(server_workers(server, pids, PIDS_MAX), 1);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    channels = borrow_channels(pids[0]);
+    server_signal(pids[0], SIGSTOP);
+    server_signal(server_pid(server), SIGHUP);
+    WAIT_UNTIL(leaves(server, pids[0]));
+    for (int i = 0; i < 100; i++)
+        send_message(channels.connections, MESSAGE_CONNECTION_RETURNED, &message, sizeof(message),
+                     fds[0], 1);
+    WAIT_UNTIL(server_has_printed(server, "returned a connection twice"));
+    close(fds[0]);
+    close(fds[1]);
+    return_channels(&channels);
+    server_expect_metric(server, "protocol_errors", 1);
+    server_expect_metric(server, "connections_dispatched", 1);
+    server_stop(server);
+}
+
 static void worker_exits_after_an_invalid_message(void **state)
 {
     struct server *server = *state;
@@ -326,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(invalid_message_costs_only_its_sender),
         TEST(leaving_worker_can_return_only_connections),
+        TEST(leaving_worker_can_return_a_connection_once),
         TEST(worker_exits_after_an_invalid_message),
         TEST(invalid_message_of_the_logger_costs_only_the_logger),
     };
