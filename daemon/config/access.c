@@ -204,6 +204,49 @@ void config_access_check(const struct config *config, struct config_report *repo
     }
 }
 
+/* Reading users files again */
+
+/* Loads the files of OLD into NEXT; errors go to REPORT. */
+static void load_users_again(const struct config *config, const struct config_users *old,
+                             struct config_users *next, struct config_report *report)
+{
+    const struct config_place place = {.source = old->file};
+
+    *next = (struct config_users){.file = NULL};
+    if (old->file != NULL && config_users_load(old->file, next, &place, report) == 0)
+        config_users_check(config, next, &place, report);
+}
+
+static void replace_users(struct config_users *users, struct config_users *next, bool good)
+{
+    struct config_users unused = good ? *users : *next;
+
+    if (good)
+        *users = *next;
+    config_users_free(&unused);
+}
+
+int config_users_renew(struct config *config, FILE *errors)
+{
+    struct config_report report = {.out = errors};
+    struct config_users *next = calloc(config->access_count + 1, sizeof(*next));
+    struct config_users *metrics = next != NULL ? &next[config->access_count] : NULL;
+
+    if (next == NULL) {
+        fputs("out of memory\n", errors);
+        return 1;
+    }
+    for (size_t i = 0; i < config->access_count; i++)
+        load_users_again(config, &config->access[i].users, &next[i], &report);
+    load_users_again(config, &config->metrics_logins, metrics, &report);
+    for (size_t i = 0; i < config->access_count; i++)
+        replace_users(&config->access[i].users, &next[i], report.errors == 0);
+    replace_users(&config->metrics_logins, metrics, report.errors == 0);
+    free(next);
+    config_report_end(&report);
+    return (int)report.errors;
+}
+
 /* Printing */
 
 static void print_list(FILE *out, const char *key, const struct config_networks *networks)

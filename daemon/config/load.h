@@ -27,6 +27,12 @@ int config_load(struct config *config, const struct config_sources *sources, FIL
 void config_free(struct config *config);
 
 /*
+ * Reads the users files of CONFIG again. Returns the number of errors, which it prints to ERRORS;
+ * with errors CONFIG stays as it is.
+ */
+int config_users_renew(struct config *config, FILE *errors);
+
+/*
  * Where the value of KEY (enum config_key_number) came from: "FILE:LINE", "-o 2", "default", a
  * command.
  */

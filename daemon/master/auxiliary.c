@@ -342,6 +342,7 @@ int auxiliary_reopen_logs(struct master *master, uint32_t *number, char *why, si
     *number = auxiliary->logger.number + 1;
     atomic_store_explicit(&block->logs_wanted, *number, memory_order_relaxed);
     logger_process_send_files(&auxiliary->logger, *number);
+    inheritance_report_reopened(&master->upgrade.inheritance);
     return 0;
 }
 

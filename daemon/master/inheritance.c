@@ -198,6 +198,11 @@ void inheritance_report_stop(const struct inheritance *inheritance)
     tell_old_master(inheritance, INHERITANCE_STOP);
 }
 
+void inheritance_report_reopened(const struct inheritance *inheritance)
+{
+    tell_old_master(inheritance, INHERITANCE_REOPEN);
+}
+
 void inheritance_free(struct inheritance *inheritance)
 {
     if (inheritance->link >= 0)

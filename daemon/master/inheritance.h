@@ -16,6 +16,7 @@ enum {
     INHERITANCE_STOP = 's',   /* the sender has begun to stop */
     INHERITANCE_FORCE = 'f',  /* the old one stops now */
     INHERITANCE_RELOAD = 'c', /* the old one retires with a reload that it did not begin */
+    INHERITANCE_REOPEN = 'l', /* the new one has opened its logs again */
 };
 
 /* A listen socket. */
@@ -51,8 +52,9 @@ int inheritance_read(struct inheritance *inheritance, char *why, size_t size);
 /* Tells the old master that this one serves; the old one then shuts down. */
 void inheritance_report_ready(struct inheritance *inheritance);
 
-/* Tells the old master, if it still runs, that this one stops. */
+/* Tell the old master, if it still runs, that this one stops; that it has opened its logs again. */
 void inheritance_report_stop(const struct inheritance *inheritance);
+void inheritance_report_reopened(const struct inheritance *inheritance);
 
 /* Closes the descriptors that were not taken over (those are set to -1), and frees. */
 void inheritance_free(struct inheritance *inheritance);

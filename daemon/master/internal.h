@@ -104,6 +104,12 @@ enum renewal {
     RENEWAL_CONFIG,       /* everything */
     RENEWAL_CERTIFICATES, /* not the configuration, whatever its file says by now */
     RENEWAL_ROOTS,        /* the same */
+    RENEWAL_USERS,        /* the contents of users files, otherwise the same */
+};
+
+/* The files of one kind: numbers that differ when one of them is another. */
+struct file_watch {
+    uint64_t in_use, last; /* last: when looked at; 0: some are missing */
 };
 
 /* Of the configuration: the roots of all sites, then the directories of follow_into. */
@@ -205,6 +211,7 @@ struct master {
     struct reload reload;
     struct roots roots; /* of the current generation */
     struct root_watch root_watch;
+    struct file_watch certificate_files, users_files;
     struct upgrade upgrade;
     struct monitor monitor;
 };
@@ -316,6 +323,14 @@ void roots_look(struct master *master);
 
 /* Logs which roots differ from those BEFORE, now that the new ones are in use. */
 void roots_committed(struct master *master, const struct roots *before);
+
+/* --- file_watch.c: certificates and users files --- */
+
+/* The files of the configuration are about to be read, or have just been. */
+void file_watch_begin(struct master *master);
+
+/* Once a second: starts a reload of only those that have changed. */
+void file_watch_look(struct master *master);
 
 /* --- upgrade.c: another binary --- */
 

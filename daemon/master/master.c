@@ -64,6 +64,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     supervisor_check(master, now);
     certificates_check(master, now);
     roots_look(master);
+    file_watch_look(master);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -251,6 +252,7 @@ static int make_parts(struct master *master)
                          sizeof(why)) != 0 ||
         roots_open(&master->roots, config, why, sizeof(why)) != 0)
         return fail_start(why);
+    file_watch_begin(master);
     return root_watch_start(master) == 0 ? 0 : fail_start("out of memory");
 }
 

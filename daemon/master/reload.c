@@ -162,10 +162,12 @@ static int prepare_sockets(struct master *master, char *why, size_t size)
     return -1;
 }
 
-/* A renewal of the roots keeps the certificates in use, even if their files are bad by now. */
+/* Other renewals keep the certificates in use, even if their files are bad by now. */
 static int renew_certificates(struct master *master, char *why, size_t size)
 {
-    if (master->reload.renewal != RENEWAL_ROOTS)
+    enum renewal renewal = master->reload.renewal;
+
+    if (renewal == RENEWAL_CONFIG || renewal == RENEWAL_CERTIFICATES)
         return certificates_load(master, why, size);
     tls_context_hold(master->certificates.tls);
     return 0;
@@ -221,6 +223,8 @@ static int take_over_config(struct master *master, struct config *config)
     char why[512];
 
     master->config = config;
+    if (reload->renewal == RENEWAL_CONFIG)
+        file_watch_begin(master);
     if (roots_open(&roots, config, why, sizeof(why)) != 0 ||
         prepare_reload(master, why, sizeof(why)) != 0) {
         roots_close(&roots);
@@ -252,11 +256,40 @@ static struct config *load_or_refuse(struct master *master)
     return config;
 }
 
+/* Reads the users files of the configuration in force. NULL with reload->refusal set: an error. */
+static struct config *renew_users(struct master *master)
+{
+    char *errors = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&errors, &length);
+    bool good = memory != NULL && config_users_renew(master->config, memory) == 0;
+
+    if (memory != NULL)
+        fclose(memory);
+    if (!good)
+        set_text(&master->reload.refusal, errors != NULL ? errors : "out of memory");
+    free(errors);
+    return good ? master->config : NULL;
+}
+
+static struct config *config_of_reload(struct master *master)
+{
+    switch (master->reload.renewal) {
+    case RENEWAL_CERTIFICATES:
+    case RENEWAL_ROOTS:
+        return master->config;
+    case RENEWAL_USERS:
+        return renew_users(master);
+    case RENEWAL_CONFIG:
+        break;
+    }
+    return load_or_refuse(master);
+}
+
 int act_start_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
-    struct config *config =
-        reload->renewal != RENEWAL_CONFIG ? master->config : load_or_refuse(master);
+    struct config *config = config_of_reload(master);
     bool waited = reload->waiting;
 
     reload->waiting = false;
@@ -388,6 +421,8 @@ int act_commit_reload(struct master *master)
         event_log(LEVEL_ERROR, "%s", why);
     host_table_commit(&master->hosts, &master->segment);
     publish_config(master);
+    if (renewal == RENEWAL_USERS && master->config->metrics_logins.file != NULL)
+        auxiliary_renew_metrics(master);
     if (renewal == RENEWAL_CONFIG) {
         if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
             metrics_settings_differ(previous, master->config))
@@ -402,6 +437,8 @@ int act_commit_reload(struct master *master)
     reload->previous_tls = NULL;
     if (renewal == RENEWAL_CERTIFICATES)
         event_log(LEVEL_INFO, "new certificates in use, generation %u", master->workers.generation);
+    if (renewal == RENEWAL_USERS)
+        event_log(LEVEL_INFO, "new users files in use, generation %u", master->workers.generation);
     if (renewal != RENEWAL_CONFIG)
         return 0;
     keys = json_dumps(reload->changed, JSON_COMPACT);

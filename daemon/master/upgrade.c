@@ -25,6 +25,16 @@ static void close_successor_link(struct upgrade *upgrade)
     upgrade->successor_link = -1;
 }
 
+/* The new master has: this one still logs the responses that it finishes. */
+static void reopen_logs(struct master *master)
+{
+    uint32_t number;
+    char why[512];
+
+    if (auxiliary_reopen_logs(master, &number, why, sizeof(why)) != 0)
+        event_log(LEVEL_ERROR, "logs not reopened with the new master: %s", why);
+}
+
 static void on_successor_link(evutil_socket_t fd, short what, void *argument)
 {
     struct master *master = argument;
@@ -40,6 +50,8 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
             kill(upgrade->successor_pid, SIGKILL);
     } else if (byte == INHERITANCE_STOP) {
         lifecycle_report(master, EVENT_successor_stops);
+    } else if (byte == INHERITANCE_REOPEN) {
+        reopen_logs(master);
     } else {
         if (!upgrade->stop_sent) {
             event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down",

@@ -202,3 +202,21 @@ def faults_of_users_are_reported(bench):
         write_users(server, [f"a:{HASHES['bcrypt']}"], mode=mode)
         write_users(server, [f"a:{HASHES['bcrypt']}"], name="www/users")
         expect_in(words, server.check(), text)
+
+
+@test
+def replaced_users_file_is_used_without_a_command(bench):
+    """A file with an error changes nothing, and neither does one that is missing."""
+    with staff(bench) as server:
+        expect(login(server, "/private/a", "bcrypt", "pass word").status, 200, "a user at first")
+        write_users(server, ["new:plain"])
+        until(lambda: "configuration unchanged: " in server.output(), "the refusal")
+        expect_in("passwords in plain text are not supported", server.output(), "the reason")
+        expect(login(server, "/private/a", "bcrypt", "pass word").status, 200, "the user with a faulty file")
+        write_users(server, [f"new:{HASHES['bcrypt']}"])
+        until(lambda: "new users files in use, generation 2" in server.output(), "the event")
+        until(lambda: login(server, "/private/a", "new", "pass word").status == 200, "the new user")
+        expect(login(server, "/private/a", "bcrypt", "pass word").status, 401, "the user who was removed")
+        os.unlink(server.directory / "users")
+        server.control("restart", "all")
+        expect(login(server, "/private/a", "new", "pass word").status, 200, "the user without the file")

@@ -148,6 +148,25 @@ def swap(bench, server, pair, name):
 
 
 @test
+def replaced_certificate_is_used_without_a_command(bench):
+    """Its key may be written later, and a bad pair is refused once."""
+    for kind in ("pem", "key"):
+        shutil.copy(bench.path(f"ec.{kind}"), bench.path(f"watched.{kind}"))
+    with bench.start(tls__certificate=bench.path("watched.pem"), tls__key=bench.path("watched.key")) as server:
+        expect(server.certificate_name("localhost"), "ec", "the certificate at first")
+        shutil.copy(bench.path("later.pem"), bench.path("watched.pem"))
+        until(lambda: "configuration unchanged: " in server.output(), "the refusal without the key")
+        expect(server.certificate_name("localhost"), "ec", "the certificate without its key")
+        shutil.copy(bench.path("later.key"), bench.path("watched.key"))
+        until(lambda: "new certificates in use, generation 2" in server.output(), "the event")
+        until(lambda: server.certificate_name("localhost") == "later", "the new certificate")
+        os.unlink(bench.path("watched.pem"))
+        server.control("restart", "all")
+        expect(server.certificate_name("localhost"), "later", "the certificate without its file")
+        expect(server.output().count("configuration unchanged: "), 1, "refusals")
+
+
+@test
 def reload_exchanges_certificates_under_load(bench):
     """Other clients get all their responses meanwhile."""
     failures, stop, done = [], threading.Event(), [0]

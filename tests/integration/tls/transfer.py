@@ -241,10 +241,14 @@ def reload_and_upgrade_cut_no_download(bench):
         until(lambda: "this one shuts down" in server.output(), "the new master")
         serving_pids(server, 1)
         begin()
+        (server.directory / "access.log").rename(server.directory / "rotated.log")
+        server.control("reopen-logs")
         expect(has_ended(pid), False, "the old master has ended")
         for number, download in enumerate(downloads):
             expect(download.finish(), wanted, f"download {number}")
         until(lambda: has_ended(pid), "end of the old master")
+        until(lambda: (server.directory / "access.log").read_text().count("/download.bin") == len(downloads),
+              "the lines of all downloads in the log of after the rotation")
         successor = server.status()["pid"]
         server.control("stop")
         until(lambda: has_ended(successor), "end of the new master")

@@ -1,0 +1,83 @@
+/*
+ * The files of the configuration that others replace while the server runs: certificates with
+ * their keys, and users files. Once a second the master looks whether they are others than those in
+ * use; what changes twice in that time is not complete yet.
+ */
+#include "daemon/master/internal.h"
+
+#include "daemon/base/hash.h"
+#include "daemon/config/rules.h"
+
+#include <sys/stat.h>
+
+/* Of the files looked at so far; 0: one of them is missing. */
+static uint64_t add_file(uint64_t state, const char *path)
+{
+    struct stat file;
+    uint64_t words[6];
+
+    if (state == 0 || stat(path, &file) != 0)
+        return 0;
+    words[0] = file.st_dev;
+    words[1] = file.st_ino;
+    words[2] = (uint64_t)file.st_size;
+    words[3] = (uint64_t)file.st_mtim.tv_sec;
+    words[4] = (uint64_t)file.st_mtim.tv_nsec;
+    words[5] = file.st_mode;
+    return hash_bytes((const char *)words, sizeof(words), state) | 1;
+}
+
+static uint64_t add_files(uint64_t state, const struct config_words *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        state = add_file(state, files->item[i]);
+    return state;
+}
+
+static uint64_t state_of_certificates(const struct config *config)
+{
+    uint64_t state = add_files(add_files(1, &config->tls_certificate), &config->tls_key);
+
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config->hosts[i].given[HOST_KEY_certificate])
+            state =
+                add_files(add_files(state, &config->hosts[i].certificate), &config->hosts[i].key);
+    return state;
+}
+
+static uint64_t state_of_users(const struct config *config)
+{
+    uint64_t state = 1;
+
+    for (size_t i = 0; i < config->access_count; i++)
+        if (config->access[i].users.file != NULL)
+            state = add_file(state, config->access[i].users.file);
+    if (config->metrics_logins.file != NULL)
+        state = add_file(state, config->metrics_logins.file);
+    return state;
+}
+
+void file_watch_begin(struct master *master)
+{
+    master->certificate_files.in_use = state_of_certificates(master->config);
+    master->users_files.in_use = state_of_users(master->config);
+}
+
+/* An attempt counts even if it fails: it is refused until the files change again. */
+static void look_at_files(struct master *master, struct file_watch *watch, uint64_t now,
+                          enum renewal renewal)
+{
+    if (now != 0 && now != watch->in_use && now == watch->last && reload_renew(master, renewal))
+        watch->in_use = now;
+    watch->last = now;
+}
+
+void file_watch_look(struct master *master)
+{
+    if (master->reload.previous != NULL || lifecycle_is_stopping(master))
+        return;
+    look_at_files(master, &master->users_files, state_of_users(master->config), RENEWAL_USERS);
+    if (master->certificates.tls != NULL)
+        look_at_files(master, &master->certificate_files, state_of_certificates(master->config),
+                      RENEWAL_CERTIFICATES);
+}
