@@ -1,5 +1,6 @@
 #include "common/event_ring.h"
 
+#include "common/clock.h"
 #include "common/segment.h"
 
 #include <assert.h>
@@ -129,6 +130,8 @@ struct merge_source {
     uint64_t budget; /* how many reads are left until event_merge_begin() */
     bool ready;      /* EVENT is event `next` */
     struct event_record event;
+    uint64_t empty_ns;       /* wall clock: when the ring had no other event; 0: never */
+    int32_t pid, pid_before; /* of the last two workers in the slot, as seen; 0: none */
 };
 
 struct event_merge {
@@ -163,13 +166,57 @@ uint64_t event_merge_position(const struct event_merge *merge, uint32_t ring)
     return merge->source[ring].next;
 }
 
+static void note_worker(struct merge_source *source, const struct segment_worker_slot *slot)
+{
+    int32_t pid = atomic_load_explicit(&slot->pid, memory_order_relaxed);
+
+    if (pid == 0 || pid == source->pid)
+        return;
+    source->pid_before = source->pid;
+    source->pid = pid;
+}
+
 void event_merge_begin(struct event_merge *merge, const struct segment *segment)
 {
     merge->segment = segment;
     for (uint32_t i = 0; i < merge->count; i++) {
         merge->source[i].ring = segment_event_ring(segment, i);
         merge->source[i].budget = merge->source[i].ring.slots;
+        if (i >= SEGMENT_RING_WORKERS)
+            note_worker(&merge->source[i], segment_worker_slot(segment, i - SEGMENT_RING_WORKERS));
     }
+}
+
+/* An event that its thread has not stored yet may be so much older than a look at the ring. */
+enum { EVENT_LATE_S = 1 };
+
+/*
+ * Its writer may be hostile, so role, time and pid are not only what it claims. The time is neither
+ * in the future nor long before the ring had no other event. The pid is that of the worker in the
+ * slot at this time, if it is known.
+ */
+static void stamp_event(const struct event_merge *merge, struct merge_source *source, uint32_t ring,
+                        uint64_t wall_ns)
+{
+    struct event_record *event = &source->event;
+    uint64_t empty_ns = source->empty_ns < wall_ns ? source->empty_ns : wall_ns;
+    const struct segment_worker_slot *slot;
+    int32_t pid;
+
+    if (ring == SEGMENT_RING_MASTER)
+        return;
+    event->role = ring == SEGMENT_RING_LOGGER ? ROLE_LOGGER : ROLE_WORKER;
+    if (event->time_ns > wall_ns || event->time_ns + EVENT_LATE_S * NS_PER_S < empty_ns)
+        event->time_ns = wall_ns;
+    if (ring == SEGMENT_RING_LOGGER)
+        return;
+    slot = segment_worker_slot(merge->segment, ring - SEGMENT_RING_WORKERS);
+    note_worker(source, slot);
+    pid = event->time_ns >= atomic_load_explicit(&slot->started_ns, memory_order_relaxed)
+              ? source->pid
+              : source->pid_before;
+    if (pid != 0)
+        event->pid = pid;
 }
 
 /* Reads the next event of a ring, unless that is done already. */
@@ -183,12 +230,16 @@ static void read_next_of_ring(struct event_merge *merge, uint32_t ring, uint64_t
         uint64_t number = source->next;
         int result = event_ring_read(&source->ring, &number, wall_ns, &source->event);
 
-        if (result == 0)
+        if (result == 0) {
+            source->empty_ns = wall_ns;
             return;
+        }
         source->budget--;
         source->ready = result > 0;
-        if (result > 0)
+        if (result > 0) {
+            stamp_event(merge, source, ring, wall_ns);
             return;
+        }
         merge->lost += number > source->next ? number - source->next : 0;
         source->next = number;
     }
@@ -209,8 +260,6 @@ int event_merge_take(struct event_merge *merge, uint64_t wall_ns, struct event_r
         return -1;
     ring = (uint32_t)(oldest - merge->source);
     *event = oldest->event;
-    if (ring != SEGMENT_RING_MASTER)
-        event->role = ring == SEGMENT_RING_LOGGER ? ROLE_LOGGER : ROLE_WORKER;
     oldest->next++;
     oldest->ready = false;
     return (int)ring;

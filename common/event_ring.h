@@ -73,8 +73,8 @@ uint64_t event_ring_oldest(const struct event_ring *ring);
 
 /*
  * The event rings of all processes of a server (common/segment.h) as one list, in order of time.
- * Each process writes its own ring, so the role of an event follows from its ring and not from the
- * event. One thread per merge.
+ * Each process writes its own ring, so role and pid of an event follow from its ring and not from
+ * the event, and its time must be possible. One thread per merge.
  */
 struct segment;
 struct event_merge;

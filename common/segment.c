@@ -196,7 +196,7 @@ uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint
     return sum;
 }
 
-enum { STATE_FIELD = 3, START_TIME_FIELD = 22, STAT_BYTES = 1024 };
+enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_TIME_FIELD = 22, STAT_BYTES = 1024 };
 
 /* Copies field NUMBER of /proc/PID/stat, after the name. Returns false if it cannot be read. */
 static bool read_process_field(pid_t pid, int number, char *value, size_t size)
@@ -229,6 +229,14 @@ uint64_t process_start_ticks(pid_t pid)
     return read_process_field(pid, START_TIME_FIELD, ticks, sizeof(ticks))
                ? strtoull(ticks, NULL, 10)
                : 0;
+}
+
+uint64_t process_threads(pid_t pid)
+{
+    char count[24];
+
+    return read_process_field(pid, THREADS_FIELD, count, sizeof(count)) ? strtoull(count, NULL, 10)
+                                                                        : 0;
 }
 
 bool process_is_stopped(pid_t pid)

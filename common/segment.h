@@ -696,6 +696,9 @@ uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint
  */
 uint64_t process_start_ticks(pid_t pid);
 
+/* Its number of threads; 0 if it cannot be read. */
+uint64_t process_threads(pid_t pid);
+
 /*
  * True if the process that had this PID and start time does not run: a zombie has ended, too.
  * Any thread.

@@ -15,8 +15,11 @@
 #include <unistd.h>
 
 enum {
-    PASS_MS = 50,      /* longest time that a pass waits for room in the log */
-    STALLED_MS = 1000, /* time without progress after which it is logged */
+    PASS_MS = 50,         /* longest time that a pass waits for room in the log */
+    STALLED_MS = 1000,    /* time without progress after which it is logged */
+    QUOTA_MIB_PER_S = 32, /* of lines of one thread */
+    QUOTA_BURST_S = 2,
+    QUOTA_REPORT_S = 60, /* a thread over its quota is logged no more often */
     BATCH_LINES = LOG_BATCH_BYTES / 64,
 };
 
@@ -45,6 +48,8 @@ struct access_log {
     struct segment_logger *block;
     struct log_sink sink;   /* target 0 */
     struct host_file *host; /* [targets->count]: of target n host[n - 1] */
+    uint64_t *quota_ns;     /* of each ring, monotonic clock; see has_quota() */
+    uint64_t over_quota_ns; /* when a thread over its quota was logged; 0: never */
     int error;              /* errno of the last failed write of target 0; 0: it succeeded */
     bool reported;          /* that target 0 takes no lines */
     uint64_t progress_ns;   /* when it last took some, monotonic clock */
@@ -361,6 +366,31 @@ static void report_corrupt(struct access_log *log, uint32_t slot)
 }
 
 /*
+ * A worker cannot fill the disk as fast as it writes: lines beyond its quota stay in its ring, where
+ * only its own threads wait for them. Generic cell rate algorithm, in bytes.
+ */
+static bool has_quota(struct access_log *log, uint32_t slot, uint64_t now_ns)
+{
+    if (log->quota_ns[slot] <= now_ns + QUOTA_BURST_S * NS_PER_S)
+        return true;
+    if (log->over_quota_ns == 0 || now_ns - log->over_quota_ns > QUOTA_REPORT_S * NS_PER_S) {
+        log->over_quota_ns = now_ns;
+        event_log(LEVEL_WARN,
+                  "a thread of worker slot %u logs more than %d MiB/s: its access log lines wait",
+                  slot / segment_threads_per_worker(log->segment), QUOTA_MIB_PER_S);
+    }
+    return false;
+}
+
+static void charge_quota(struct access_log *log, uint32_t slot, uint64_t bytes, uint64_t now_ns)
+{
+    uint64_t *time_ns = &log->quota_ns[slot];
+
+    *time_ns = (*time_ns > now_ns ? *time_ns : now_ns) +
+               bytes * NS_PER_S / (QUOTA_MIB_PER_S * UINT64_C(1048576));
+}
+
+/*
  * Adds the lines of one ring to the batch: at most one ring's worth, so that a thread that logs
  * faster than this process writes does not hold up the other rings.
  */
@@ -419,6 +449,7 @@ static void drain_salvage(struct access_log *log)
 static bool collect_batch(struct access_log *log)
 {
     bool salvaging = log->salvaged < log->salvage->count;
+    uint64_t now_ns = clock_monotonic_ns();
 
     log->used = log->done = log->line_count = 0;
     log->full = false;
@@ -428,10 +459,12 @@ static bool collect_batch(struct access_log *log)
         return true;
     }
     for (uint32_t i = 0; i < ring_count(log); i++) {
-        uint32_t slot = (log->first_ring + i) % ring_count(log);
+        uint32_t slot = (log->first_ring + i) % ring_count(log), used = log->used;
 
-        if (segment_thread_reserved(log->segment, slot))
-            drain_ring(log, slot);
+        if (!segment_thread_reserved(log->segment, slot) || !has_quota(log, slot, now_ns))
+            continue;
+        drain_ring(log, slot);
+        charge_quota(log, slot, log->used - used, now_ns);
     }
     log->first_ring = log->first_ring + 1 < ring_count(log) ? log->first_ring + 1 : 0;
     return log->full;
@@ -495,7 +528,10 @@ struct access_log *access_log_new(const struct access_log_setup *setup)
     if (log == NULL)
         return NULL;
     log->host = calloc(setup->targets->count + 1, sizeof(*log->host));
-    if (log->host == NULL) {
+    log->quota_ns = calloc(segment_count(setup->segment, SEGMENT_RINGS), sizeof(*log->quota_ns));
+    if (log->host == NULL || log->quota_ns == NULL) {
+        free(log->quota_ns);
+        free(log->host);
         free(log);
         return NULL;
     }
@@ -562,6 +598,7 @@ void access_log_free(struct access_log *log)
     for (uint32_t i = 0; i < log->targets->count; i++)
         log_sink_close(&log->host[i].sink);
     free(log->host);
+    free(log->quota_ns);
     free(log);
 }
 

@@ -32,7 +32,6 @@ static void record_start(struct worker_process *worker)
     worker->dispatched = worker->returned = worker->returns_allowed = 0;
     worker->received_before = metric_get(segment_worker(&master->segment, worker->slot)->metrics,
                                          METRIC_connections_received);
-    atomic_store_explicit(&slot->started_ns, clock_wall_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->generation, worker->generation, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->starts, 1, memory_order_relaxed);
     metric_add(segment_master(&master->segment)->metrics, METRIC_workers_started, 1);
@@ -107,6 +106,7 @@ static int worker_act_clear(struct worker_process *worker)
 
     worker_process_take_connections(worker);
     worker_process_ended(worker);
+    totals_limit(worker, clock_monotonic_ns());
     capacity_clear_slot(&master->segment, worker->slot);
     if (!master->workers.stopping) /* otherwise the table ends with the segment */
         capacity_clear_cache(&master->segment, worker->slot);
@@ -678,6 +678,22 @@ static void check_leaving(struct worker_process *worker, uint64_t since_ns, uint
     }
 }
 
+enum { THREADS_SPARE = 8 }; /* the main thread, and what the C library may need */
+
+/* A worker needs no more threads than it has slots for. */
+static void check_thread_count(struct worker_process *worker)
+{
+    uint64_t most = segment_threads_per_worker(&worker->master->segment) + SEGMENT_OFFLOAD_THREADS +
+                    THREADS_SPARE;
+    uint64_t threads = process_threads(worker->pid);
+
+    if (threads <= most)
+        return;
+    event_log(LEVEL_ERROR, "worker slot %u (pid %d) has %lu threads, %lu are possible: killing it",
+              worker->slot, worker->pid, (unsigned long)threads, (unsigned long)most);
+    worker_process_kill(worker, "had too many threads");
+}
+
 static void check_worker(struct worker_process *worker, uint64_t since_ns, uint64_t now_ns)
 {
     const struct master *master = worker->master;
@@ -706,8 +722,10 @@ void supervisor_check(struct master *master, uint64_t now_ns)
         monitor->resumed_ns = now_ns;
     monitor->checked_ns = now_ns;
     for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].pid > 0 && workers->worker[i].killed_for == NULL)
+        if (workers->worker[i].pid > 0 && workers->worker[i].killed_for == NULL) {
             check_worker(&workers->worker[i], monitor->resumed_ns, now_ns);
+            check_thread_count(&workers->worker[i]);
+        }
     ask(master, now_ns);
     auxiliary_check(master, now_ns);
 }

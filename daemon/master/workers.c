@@ -170,6 +170,8 @@ static pid_t fork_worker(const struct worker_process *worker, const struct pairs
         return pid;
     close(pairs->commands[0]);
     close(pairs->connections[0]);
+    /* Before its first event: readers take the pid from there. */
+    atomic_store(&segment_worker_slot(&master->segment, worker->slot)->pid, getpid());
     master_after_fork(master);
     exit(worker_run(&setup));
 }
@@ -181,6 +183,9 @@ int worker_process_start(struct worker_process *worker)
 
     if (open_pairs(&pairs) != 0)
         return -1;
+    totals_remember(worker);
+    atomic_store_explicit(&segment_worker_slot(&worker->master->segment, worker->slot)->started_ns,
+                          clock_wall_ns(), memory_order_relaxed);
     worker->pid = fork_worker(worker, &pairs);
     if (worker->pid < 0) {
         close_both(pairs.commands);
@@ -344,7 +349,7 @@ int workers_init(struct master *master)
     }
     master->workers =
         (struct workers){.worker = worker, .count = count, .generation = 1, .generations = 1};
-    return 0;
+    return totals_init(master);
 }
 
 void workers_free(struct workers *workers)
@@ -356,7 +361,9 @@ void workers_free(struct workers *workers)
         tls_context_free(workers->worker[i].tls);
     }
     free(workers->worker);
+    free(workers->totals);
     workers->worker = NULL;
+    workers->totals = NULL;
     loop_free_event(workers->retry);
     listener_assign_free(&workers->assign);
 }

@@ -65,6 +65,7 @@ struct workers {
     struct backoff start_backoff;
     struct event *retry;          /* reconciles when a back-off is over */
     struct message_memory memory; /* as last sent */
+    uint64_t *totals;             /* counters as of the start of each worker (totals.c) */
     uint64_t broadcasts;          /* number of the last broadcast; 0: none */
     struct {
         uint64_t number, affected;
@@ -111,6 +112,14 @@ void worker_process_send_threads(struct worker_process *worker);
  * certificates need one. Returns 0, or -1 with errno: some have none; call again later.
  */
 int worker_process_send_links(struct worker_process *worker);
+
+/* Call before its start, and after its end: removes from its counters what it cannot have counted. */
+void totals_remember(const struct worker_process *worker);
+void totals_limit(const struct worker_process *worker, uint64_t now_ns);
+
+/* Returns 0, or -1: out of memory. */
+int totals_init(struct master *master);
+
 void worker_process_send_memory(const struct worker_process *worker);
 void worker_process_send_offload(const struct worker_process *worker);
 

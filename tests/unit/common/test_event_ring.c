@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/event_ring.h"
 #include "common/macros.h"
 #include "common/tables.h"
@@ -297,6 +298,71 @@ static void events_are_taken_in_order_of_time(void **state)
     assert_int_equal(take(), -1);
 }
 
+/* A hostile worker claims any pid and time. */
+static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
+{
+    enum { FORMER = 41, TENANT = 42, OTHER = 7, STARTED_S = 1000 };
+    static const struct {
+        const char *name;
+        uint64_t claimed_s; /* time of the event */
+        uint64_t empty_s;   /* when the ring was last found empty; 0: never */
+        uint64_t now_s, time_s;
+        int32_t pid;
+    } cases[] = {
+        {"in its time", 1500, 1499, 1500, 1500, TENANT},
+        {"in the future", 9999, 1499, 1500, 1500, TENANT},
+        {"at the end of time", 18446744073, 1499, 1500, 1500, TENANT},
+        {"long ago", 1100, 1499, 1500, 1500, TENANT},
+        {"at the beginning of time", 0, 1499, 1500, 1500, TENANT},
+        {"before its start", 900, 1499, 1500, 1500, TENANT},
+        {"stored late", 1498, 1499, 1500, 1498, TENANT},
+        {"read late", 1100, 0, 1500, 1100, TENANT},
+        {"of the worker before it", 900, 0, 1500, 900, FORMER},
+        {"after the clock was set back", 1100, 2000, 1100, 1100, TENANT},
+    };
+    struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct event_ring own = segment_event_ring(&segment, SEGMENT_RING_WORKERS);
+        const struct event_record record = {.time_ns = cases[i].claimed_s * NS_PER_S,
+                                            .pid = OTHER,
+                                            .role = ROLE_MASTER,
+                                            .text = "text"};
+
+        event_merge_free(merge);
+        merge = event_merge_new(segment_event_rings(&segment));
+        event_merge_seek(merge, SEGMENT_RING_WORKERS, i);
+        atomic_store(&slot->pid, FORMER);
+        event_merge_begin(merge, &segment);
+        if (cases[i].empty_s > 0)
+            assert_int_equal(event_merge_take(merge, cases[i].empty_s * NS_PER_S, &event), -1);
+        atomic_store(&slot->started_ns, STARTED_S * NS_PER_S);
+        atomic_store(&slot->pid, TENANT);
+        event_ring_append(&own, &record);
+        assert_int_equal(event_merge_take(merge, cases[i].now_s * NS_PER_S, &event),
+                         SEGMENT_RING_WORKERS);
+        if (event.time_ns != cases[i].time_s * NS_PER_S || event.pid != cases[i].pid ||
+            event.role != ROLE_WORKER)
+            fail_msg("%s: pid %d, time %lu", cases[i].name, event.pid,
+                     (unsigned long)event.time_ns);
+    }
+}
+
+static void dead_worker_keeps_its_events(void **state)
+{
+    struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
+
+    (void)state;
+    atomic_store(&slot->pid, 42);
+    event_merge_begin(merge, &segment);
+    append_to(SEGMENT_RING_WORKERS, 10);
+    atomic_store(&slot->pid, 0);
+    event_merge_begin(merge, &segment);
+    assert_int_equal(take(), SEGMENT_RING_WORKERS);
+    assert_int_equal(event.pid, 42);
+}
+
 static void slot_without_memory_has_no_events(void **state)
 {
     (void)state;
@@ -363,6 +429,8 @@ int main(void)
         RING_TEST(slot_of_two_writers_is_skipped),
         RING_TEST(concurrent_writers_lose_no_event),
         MERGE_TEST(events_are_taken_in_order_of_time),
+        MERGE_TEST(event_of_a_worker_has_its_pid_and_a_possible_time),
+        MERGE_TEST(dead_worker_keeps_its_events),
         MERGE_TEST(slot_without_memory_has_no_events),
         MERGE_TEST(pass_ends_although_the_ring_is_refilled),
         MERGE_TEST(overwritten_events_are_counted),

@@ -282,6 +282,64 @@ static void each_batch_begins_with_the_next_ring(void **state)
     expect(0, "0 1 2 11 12 10 22 20 21 30 31 32 40 41 42");
 }
 
+/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
+int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
+int real_clock(clockid_t clock, struct timespec *now) __asm__("__real_clock_gettime");
+
+static uint64_t stopped_at_ns; /* 0: the clock runs */
+
+int wrapped_clock(clockid_t clock, struct timespec *now)
+{
+    if (stopped_at_ns == 0)
+        return real_clock(clock, now);
+    *now = (struct timespec){.tv_sec = (time_t)(stopped_at_ns / NS_PER_S)};
+    return 0;
+}
+
+/* Drains lines of thread 0 until the log takes no more of them, or MOST bytes. */
+static void flood(uint64_t most)
+{
+    static char long_text[4000];
+    const struct log_ring ring = segment_ring(&segment, 0);
+    uint64_t words[LOG_RECORD_WORDS_MAX], count, begin = metric(METRIC_log_bytes);
+
+    memset(long_text, 'x', sizeof(long_text));
+    count = log_record_pack(
+        &(struct log_record){.status = 200, .request_line = {long_text, sizeof(long_text)}}, words);
+    do {
+        log_ring_append(&ring, words, count);
+        access_log_drain(access_log);
+    } while (access_log_unwritten(&segment, &salvage) == 0 &&
+             metric(METRIC_log_bytes) - begin < most);
+}
+
+static void thread_that_logs_too_fast_waits_alone(void **state)
+{
+    enum { MIB = 1 << 20, BURST = 64 * MIB, PER_S = 32 * MIB, LINE = 8192 };
+    uint64_t written;
+
+    (void)state;
+    use(0, open("/dev/null", O_WRONLY | O_CLOEXEC));
+    stopped_at_ns = 1000 * NS_PER_S;
+    flood(2 * BURST);
+    written = metric(METRIC_log_bytes);
+    assert_in_range(written, BURST, BURST + LINE);
+    assert_string_equal(last_event(), "a thread of worker slot 0 logs more than 32 MiB/s: its "
+                                      "access log lines wait");
+    append(1, 1, 0);
+    append(2, 2, 0);
+    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
+    assert_int_equal(access_log_unwritten(&segment, &salvage), 1);
+    stopped_at_ns += NS_PER_S;
+    while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
+        continue;
+    assert_int_equal(access_log_unwritten(&segment, &salvage), 0);
+    flood(2 * BURST);
+    assert_in_range(metric(METRIC_log_bytes), written + PER_S - LINE, written + PER_S + LINE);
+    assert_int_equal(event_count(), 1);
+    stopped_at_ns = 0;
+}
+
 static void corrupt_ring_is_reported_with_its_worker(void **state)
 {
     const struct log_ring ring = segment_ring(&segment, 2);
@@ -967,6 +1025,7 @@ int main(void)
         HOST(each_line_is_in_the_file_of_its_host),
         TEST(drain_is_idle_without_lines),
         TEST(each_batch_begins_with_the_next_ring),
+        TEST(thread_that_logs_too_fast_waits_alone),
         TEST(corrupt_ring_is_reported_with_its_worker),
         TEST(unreadable_record_is_left_out),
         TEST(json_names_the_host_of_the_entry),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "tests/unit/own_segment.h"
@@ -100,6 +101,71 @@ static void numbers_of_a_dead_worker_are_cleared(void **state)
     expect(2, 7, 7);
 }
 
+/* Its successors continue the counters, so what it cannot have counted is removed. */
+static void impossible_counts_of_a_dead_worker_are_removed(void **state)
+{
+    enum { BEFORE = 1000, SECONDS = 10 };
+    static const struct {
+        const char *name;
+        uint64_t requests, bytes, response_ns; /* after its death */
+        uint64_t in_latency, latency_ns;       /* of all its requests */
+        bool requests_count, bytes_count, time_counts, latency_counts;
+    } cases[] = {
+        {"honest", BEFORE + 50, BEFORE + 900, BEFORE + NS_PER_S, BEFORE + 50, NS_PER_S, true, true,
+         true, true},
+        {"fast", BEFORE + SECONDS * 1000000, BEFORE + SECONDS * 1000000000ULL, BEFORE + NS_PER_S,
+         BEFORE, NS_PER_S, true, true, true, true},
+        {"negative", BEFORE - 1, UINT64_MAX, BEFORE - 1, 0, 1, false, false, false, true},
+        {"huge", UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX / 2, 1, false, false,
+         false, false},
+        {"more latencies than requests", BEFORE, BEFORE, BEFORE, BEFORE + 1, 1, true, true, true,
+         false},
+        {"requests of a century", BEFORE, BEFORE, BEFORE, BEFORE, UINT64_MAX / 4, true, true, true,
+         false},
+    };
+    struct worker_process *worker;
+    _Atomic uint64_t *metrics;
+    struct histogram *latency;
+
+    (void)state;
+    assert_int_equal(workers_init(&master), 0);
+    worker = &master.workers.worker[1];
+    assert_int_equal(segment_reserve(&master.segment, 1, THREADS), 0);
+    metrics = segment_thread(&master.segment, THREADS)->metrics;
+    latency = &segment_latency_of(&master.segment, THREADS)[0];
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t now_ns = clock_monotonic_ns();
+
+        metric_set(metrics, METRIC_requests, BEFORE);
+        metric_set(metrics, METRIC_bytes_sent, BEFORE);
+        metric_set(metrics, METRIC_response_time, BEFORE);
+        totals_remember(worker);
+        worker->started_ns = now_ns - SECONDS * NS_PER_S;
+        metric_set(metrics, METRIC_requests, cases[i].requests);
+        metric_set(metrics, METRIC_bytes_sent, cases[i].bytes);
+        metric_set(metrics, METRIC_response_time, cases[i].response_ns);
+        memset(latency, 0, sizeof(*latency));
+        histogram_restore_bucket(latency, histogram_index(cases[i].latency_ns),
+                                 cases[i].in_latency);
+        histogram_restore_sum(latency, cases[i].latency_ns, cases[i].latency_ns);
+        totals_limit(worker, now_ns);
+        if ((metric_get(metrics, METRIC_requests) == cases[i].requests) !=
+                cases[i].requests_count ||
+            (metric_get(metrics, METRIC_bytes_sent) == cases[i].bytes) != cases[i].bytes_count ||
+            (metric_get(metrics, METRIC_response_time) == cases[i].response_ns) !=
+                cases[i].time_counts ||
+            (histogram_count(latency) == cases[i].in_latency) != cases[i].latency_counts)
+            fail_msg("%s: %lu requests, %lu bytes, %lu ns, latency of %lu", cases[i].name,
+                     (unsigned long)metric_get(metrics, METRIC_requests),
+                     (unsigned long)metric_get(metrics, METRIC_bytes_sent),
+                     (unsigned long)metric_get(metrics, METRIC_response_time),
+                     (unsigned long)histogram_count(latency));
+        if (!cases[i].requests_count)
+            assert_int_equal(metric_get(metrics, METRIC_requests), BEFORE);
+    }
+    workers_free(&master.workers);
+}
+
 static void cache_entries_of_a_dead_worker_become_free(void **state)
 {
     struct segment_cache_entry *dead, *other;
@@ -185,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_of_a_dead_worker_are_cleared, begin, end),
+        cmocka_unit_test_setup_teardown(impossible_counts_of_a_dead_worker_are_removed, begin, end),
         cmocka_unit_test_setup_teardown(cache_entries_of_a_dead_worker_become_free, begin, end),
         cmocka_unit_test_setup_teardown(each_thread_needs_listen_sockets_unless_the_master_accepts,
                                         begin, end),

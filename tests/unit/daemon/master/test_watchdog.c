@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,16 +13,42 @@ enum { HEARTBEAT_S = 3, DRAIN_S = 1, GRACE_S = WATCHDOG_GRACE_MS / 1000, SECONDS
 /* The worker in slot 0, whose process only waits. */
 static struct worker_process *worker;
 
-static void open_scene(enum worker_state state)
+static void *wait_for_end(void *argument)
 {
-    pid_t pid = fork(); /* it does not inherit the channels */
+    pause();
+    return argument;
+}
 
+static pid_t fork_with_threads(uint32_t threads)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork(); /* it does not inherit the channels */
     if (pid == 0) {
+        pthread_t thread;
+
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if a check fails */
+        for (uint32_t i = 1; i < threads; i++)
+            if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
+                _exit(1);
+        close(ready[1]);
         pause();
         _exit(0);
     }
     assert_true(pid > 0);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 0);
+    close(ready[0]);
+    return pid;
+}
+
+static void open_scene(enum worker_state state, uint32_t threads)
+{
+    pid_t pid = fork_with_threads(threads);
+
     assert_int_equal(scene_begin(WORKER_NONE), 0);
     master.config->workers_heartbeat_timeout = HEARTBEAT_S * 1000;
     master.config->workers_drain_timeout = DRAIN_S * 1000;
@@ -114,7 +141,7 @@ static void hung_worker_is_killed(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t second;
 
-        open_scene(cases[i].state);
+        open_scene(cases[i].state, 1);
         if (cases[i].closes) {
             channel_close(ends[0].commands);
             ends[0].commands = NULL;
@@ -128,10 +155,24 @@ static void hung_worker_is_killed(void **state)
     }
 }
 
+static void worker_with_too_many_threads_is_killed(void **state)
+{
+    enum { MOST = SCENE_THREADS + SEGMENT_OFFLOAD_THREADS + 8 };
+
+    (void)state;
+    for (uint32_t extra = 0; extra < 2; extra++) {
+        open_scene(WORKER_SERVING, MOST + extra);
+        worker->started_ns = worker->answered_ns = clock_monotonic_ns();
+        supervisor_check(&master, clock_monotonic_ns());
+        assert_int_equal(worker->killed_for != NULL, extra > 0);
+        close_scene();
+    }
+}
+
 static void timeout_of_0_kills_no_worker(void **state)
 {
     (void)state;
-    open_scene(WORKER_STARTING);
+    open_scene(WORKER_STARTING, 1);
     master.config->workers_heartbeat_timeout = 0;
     assert_int_equal(killed_after(1, NONE_ANSWERS), 0);
     close_scene();
@@ -142,7 +183,7 @@ static void time_of_a_suspension_does_not_count(void **state)
 {
     enum { STEP_S = 6 };
     (void)state;
-    open_scene(WORKER_STARTING);
+    open_scene(WORKER_STARTING, 1);
     assert_int_equal(killed_after(STEP_S, NONE_ANSWERS), 0);
     close_scene();
 }
@@ -158,7 +199,7 @@ static void worker_that_left_may_finish(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        open_scene(WORKER_LEAVING);
+        open_scene(WORKER_LEAVING, 1);
         worker->left = true;
         master.config->workers_reload_timeout = cases[i].reload_timeout_s * 1000;
         assert_int_equal(killed_after(1, ALL_ANSWER), 0);
@@ -178,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hung_worker_is_killed),
+        cmocka_unit_test(worker_with_too_many_threads_is_killed),
         cmocka_unit_test(timeout_of_0_kills_no_worker),
         cmocka_unit_test(worker_that_left_may_finish),
         cmocka_unit_test(time_of_a_suspension_does_not_count),
