@@ -22,7 +22,7 @@ bool admission_of_request(struct transaction *transaction)
     if (counted || key == 0 /* a UNIX socket */ ||
         config_networks_contain(&worker->config->ratelimit_exempt, address))
         return true;
-    wait_ns = rate_limit_charge(worker->segment, key, context->loop_now_ns);
+    wait_ns = rate_guard_charge(worker->rate_guard, key, context->loop_now_ns);
     if (wait_ns == 0)
         return true;
     metric_add(context->metrics, METRIC_requests_limited, 1);
@@ -46,7 +46,8 @@ int admission_by_address(struct transaction *transaction)
         metric_add(context->metrics, METRIC_requests_blocked, 1);
         return 403;
     }
-    wait_ns = rate_limit_charge_at(segment, key, limit.requests_per_second, now_ns);
+    wait_ns =
+        rate_guard_charge_at(context->worker->rate_guard, key, limit.requests_per_second, now_ns);
     if (wait_ns == 0)
         return 0;
     metric_add(context->metrics, METRIC_requests_limited, 1);

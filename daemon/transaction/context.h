@@ -133,6 +133,7 @@ struct worker_context {
     uint32_t cache_descriptors; /* maximum number of files that the cache keeps open */
     struct offload *offload;
     struct client_limit *client_limit;
+    struct rate_guard *rate_guard;
     struct logins *logins;
     const struct tls_context *tls; /* NULL: no listen socket needs it */
     /* True if the TLS connection of CLIENT may carry requests for HOST, host[:port]. */

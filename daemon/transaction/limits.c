@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 /* Requests per second */
@@ -74,12 +75,25 @@ static struct rate rate_of(const struct segment *segment, uint64_t factor)
     return make_rate(per_second, burst);
 }
 
-static struct segment_rate_bucket *rate_bucket(const struct segment *segment, uint64_t key)
-{
-    uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xe7037ed1a0b428db));
+/* That of all workers, or that of one. */
+struct rate_table {
+    struct segment_rate_bucket *bucket; /* [count] */
+    uint32_t count;
+    uint64_t seed;
+};
 
-    return segment_rate_bucket(segment,
-                               (uint32_t)(hash % segment_count(segment, SEGMENT_RATE_BUCKETS)));
+static struct rate_table shared_table(const struct segment *segment)
+{
+    return (struct rate_table){segment_rate_bucket(segment, 0),
+                               segment_count(segment, SEGMENT_RATE_BUCKETS),
+                               segment_rate(segment)->seed};
+}
+
+static struct segment_rate_bucket *rate_bucket(const struct rate_table *table, uint64_t key)
+{
+    uint64_t hash = hash_mix(key ^ table->seed, UINT64_C(0xe7037ed1a0b428db));
+
+    return &table->bucket[hash % table->count];
 }
 
 static struct segment_rate_entry *find_rate(struct segment_rate_bucket *bucket, uint64_t key)
@@ -205,10 +219,10 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
                                             memory_order_relaxed);
 }
 
-static uint64_t charge_key(const struct segment *segment, uint64_t key, const struct rate *rate,
+static uint64_t charge_key(const struct rate_table *table, uint64_t key, const struct rate *rate,
                            uint64_t now_ns)
 {
-    struct segment_rate_bucket *bucket = rate_bucket(segment, key);
+    struct segment_rate_bucket *bucket = rate_bucket(table, key);
     struct segment_rate_entry *entry = find_rate(bucket, key);
     uint64_t wait_ns = 0;
 
@@ -219,10 +233,10 @@ static uint64_t charge_key(const struct segment *segment, uint64_t key, const st
 }
 
 /* What charge_key() would return, except that it charges only a rejected request. */
-static uint64_t wait_of(const struct segment *segment, uint64_t key, const struct rate *rate,
+static uint64_t wait_of(const struct rate_table *table, uint64_t key, const struct rate *rate,
                         uint64_t now_ns)
 {
-    struct segment_rate_entry *entry = find_rate(rate_bucket(segment, key), key);
+    struct segment_rate_entry *entry = find_rate(rate_bucket(table, key), key);
     uint64_t time = entry != NULL ? atomic_load_explicit(&entry->time_ns, memory_order_acquire) : 0;
 
     if (time <= now_ns || time == SEGMENT_RATE_CHANGING || time - now_ns <= rate->ahead_ns)
@@ -231,35 +245,66 @@ static uint64_t wait_of(const struct segment *segment, uint64_t key, const struc
     return time - now_ns - rate->ahead_ns;
 }
 
+/* The limits of a request: of its address and, if that has one, of its site. */
+struct rate_limits {
+    uint64_t key[2];
+    struct rate rate[2];
+    uint32_t count;
+};
+
+static struct rate_limits limits_in_force(const struct segment *segment, uint64_t key)
+{
+    uint64_t site = client_site_key(key);
+
+    return (struct rate_limits){{key, site},
+                                {rate_of(segment, 1), rate_of(segment, CLIENT_SITE_FACTOR)},
+                                site != 0 ? 2 : 1};
+}
+
+static struct rate_limits limits_at(uint64_t key, uint32_t requests_per_second)
+{
+    return (struct rate_limits){{key}, {make_rate(requests_per_second, requests_per_second)}, 1};
+}
+
 /*
  * A rejected request of one /64 uses nothing of its site's limit. A site over its limit gets no
  * more entries for its networks, so that it cannot fill the table.
  */
-uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
+static uint64_t charge_limits(const struct rate_table *table, const struct rate_limits *limits,
+                              uint64_t now_ns)
 {
-    const struct rate rate = rate_of(segment, 1), of_site = rate_of(segment, CLIENT_SITE_FACTOR);
-    uint64_t site = client_site_key(key);
-    uint64_t wait_ns = site != 0 ? wait_of(segment, site, &of_site, now_ns) : 0;
+    bool site = limits->count == 2;
+    uint64_t wait_ns = site ? wait_of(table, limits->key[1], &limits->rate[1], now_ns) : 0;
 
     if (wait_ns == 0)
-        wait_ns = charge_key(segment, key, &rate, now_ns);
-    if (wait_ns == 0 && site != 0)
-        wait_ns = charge_key(segment, site, &of_site, now_ns);
+        wait_ns = charge_key(table, limits->key[0], &limits->rate[0], now_ns);
+    if (wait_ns == 0 && site)
+        wait_ns = charge_key(table, limits->key[1], &limits->rate[1], now_ns);
     return wait_ns;
+}
+
+uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
+{
+    const struct rate_table table = shared_table(segment);
+    const struct rate_limits limits = limits_in_force(segment, key);
+
+    return charge_limits(&table, &limits, now_ns);
 }
 
 uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
                               uint32_t requests_per_second, uint64_t now_ns)
 {
-    const struct rate rate = make_rate(requests_per_second, requests_per_second);
+    const struct rate_table table = shared_table(segment);
+    const struct rate_limits limits = limits_at(key, requests_per_second);
 
-    return charge_key(segment, key, &rate, now_ns);
+    return charge_limits(&table, &limits, now_ns);
 }
 
 void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns)
 {
     static const struct rate full_speed = {1, 0};
-    struct segment_rate_bucket *bucket = rate_bucket(segment, key);
+    const struct rate_table table = shared_table(segment);
+    struct segment_rate_bucket *bucket = rate_bucket(&table, key);
     struct segment_rate_entry *entry = find_rate(bucket, key);
     uint64_t wait_ns = 0;
 
@@ -273,9 +318,110 @@ void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_
 
 uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key)
 {
-    const struct segment_rate_entry *entry = find_rate(rate_bucket(segment, key), key);
+    const struct rate_table table = shared_table(segment);
+    const struct segment_rate_entry *entry = find_rate(rate_bucket(&table, key), key);
 
     return entry != NULL ? atomic_load_explicit(&entry->rejected, memory_order_relaxed) : 0;
+}
+
+/* What one worker has accepted */
+
+/* Each key has two entries: under itself of the limit, under its complement of the share. */
+struct rate_guard {
+    const struct segment *segment;
+    struct rate_table table;
+};
+
+enum { GUARD_BYTES = SEGMENT_RATE_BUCKET_COUNT * sizeof(struct segment_rate_bucket) };
+
+struct rate_guard *rate_guard_new(const struct segment *segment)
+{
+    struct rate_guard *guard = calloc(1, sizeof(*guard));
+    void *memory;
+
+    if (guard == NULL)
+        return NULL;
+    memory = mmap(NULL, GUARD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        free(guard);
+        return NULL;
+    }
+    guard->segment = segment;
+    guard->table =
+        (struct rate_table){memory, SEGMENT_RATE_BUCKET_COUNT, segment_rate(segment)->seed};
+    return guard;
+}
+
+void rate_guard_free(struct rate_guard *guard)
+{
+    if (guard != NULL)
+        munmap(guard->table.bucket, GUARD_BYTES);
+    free(guard);
+}
+
+/* The limits divided by the number of workers. */
+static struct rate_limits share_of(const struct rate_guard *guard, const struct rate_limits *limits)
+{
+    uint32_t workers =
+        atomic_load_explicit(&segment_master(guard->segment)->workers_wanted, memory_order_relaxed);
+    struct rate_limits share = *limits;
+
+    for (uint32_t i = 0; i < limits->count; i++) {
+        share.key[i] = ~limits->key[i];
+        share.rate[i].interval_ns *= workers > 0 ? workers : 1;
+        share.rate[i].ahead_ns /= workers > 0 ? workers : 1;
+    }
+    return share;
+}
+
+/* An accepted request uses the share, too, as far as there is some, and one request more. */
+static void use_share(const struct rate_guard *guard, const struct rate_limits *share,
+                      uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < share->count; i++) {
+        struct rate one_more = share->rate[i];
+
+        one_more.ahead_ns += one_more.interval_ns;
+        charge_key(&guard->table, share->key[i], &one_more, now_ns);
+    }
+}
+
+static uint64_t charge_guarded(const struct rate_guard *guard, const struct rate_limits *limits,
+                               uint64_t now_ns)
+{
+    const struct rate_table all = shared_table(guard->segment);
+    const struct rate_limits share = share_of(guard, limits);
+    uint64_t wait_ns = 0;
+
+    for (uint32_t i = 0; i < limits->count && wait_ns == 0; i++)
+        wait_ns = wait_of(&guard->table, limits->key[i], &limits->rate[i], now_ns);
+    if (wait_ns != 0) { /* this worker alone has accepted all of the limit */
+        rate_limit_count(guard->segment, limits->key[0], now_ns);
+        return wait_ns;
+    }
+    wait_ns = charge_limits(&all, limits, now_ns);
+    if (wait_ns == 0)
+        use_share(guard, &share, now_ns);
+    else if (charge_limits(&guard->table, &share, now_ns) == 0)
+        wait_ns = 0;
+    if (wait_ns == 0)
+        charge_limits(&guard->table, limits, now_ns);
+    return wait_ns;
+}
+
+uint64_t rate_guard_charge(const struct rate_guard *guard, uint64_t key, uint64_t now_ns)
+{
+    const struct rate_limits limits = limits_in_force(guard->segment, key);
+
+    return charge_guarded(guard, &limits, now_ns);
+}
+
+uint64_t rate_guard_charge_at(const struct rate_guard *guard, uint64_t key,
+                              uint32_t requests_per_second, uint64_t now_ns)
+{
+    const struct rate_limits limits = limits_at(key, requests_per_second);
+
+    return charge_guarded(guard, &limits, now_ns);
 }
 
 /* Connections */

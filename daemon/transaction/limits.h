@@ -49,6 +49,23 @@ uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t
 uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
                               uint32_t requests_per_second, uint64_t now_ns);
 
+/*
+ * Every worker writes that table, so one that is compromised can reject requests in all of them, or
+ * accept any. So each worker also remembers, in its own memory, what it has accepted. It accepts
+ * at least an equal share of a client's limit whatever the table says, and at most the limit. A
+ * client that uses several workers may so have more than its burst at once, at most twice.
+ */
+struct rate_guard;
+
+/* NULL: out of memory. */
+struct rate_guard *rate_guard_new(const struct segment *segment);
+void rate_guard_free(struct rate_guard *guard);
+
+/* As rate_limit_charge() and rate_limit_charge_at(). Any serving thread of the worker. */
+uint64_t rate_guard_charge(const struct rate_guard *guard, uint64_t key, uint64_t now_ns);
+uint64_t rate_guard_charge_at(const struct rate_guard *guard, uint64_t key,
+                              uint32_t requests_per_second, uint64_t now_ns);
+
 /* Counts a rejected request of KEY. */
 void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns);
 

@@ -78,8 +78,10 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
         offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
                       config->workers_offload_threads.max, block);
     context->client_limit = client_limit_new(context->segment, context->worker_slot);
+    context->rate_guard = rate_guard_new(context->segment);
     context->logins = logins_new(config->limits_failed_logins);
-    return context->offload != NULL && context->client_limit != NULL && context->logins != NULL
+    return context->offload != NULL && context->client_limit != NULL &&
+                   context->rate_guard != NULL && context->logins != NULL
                ? 0
                : -1;
 }
@@ -90,6 +92,7 @@ void worker_context_close(struct worker_context *context)
         offload_stop(context->offload);
     cache_free(context->cache);
     client_limit_free(context->client_limit);
+    rate_guard_free(context->rate_guard);
     logins_free(context->logins);
     sites_close(&context->sites);
     mime_table_free(context->mime);

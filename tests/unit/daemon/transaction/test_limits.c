@@ -57,6 +57,66 @@ static int tear_down(void **state)
 
 /* --- Requests per second --- */
 
+/* What another worker may write into the table of all workers. */
+enum forgery { FORGES_NOTHING, ALL_USED, NEVER_FREE, ALWAYS_CHANGING };
+
+static void forge_table(enum forgery forgery, uint64_t key, uint64_t now_ns)
+{
+    static const uint64_t times[] = {
+        [ALL_USED] = UINT64_MAX - 1, [NEVER_FREE] = 0, [ALWAYS_CHANGING] = SEGMENT_RATE_CHANGING};
+
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++) {
+        struct segment_rate_bucket *bucket = segment_rate_bucket(&segment, i);
+
+        if (forgery == FORGES_NOTHING)
+            return;
+        atomic_store(&bucket->claimed_ns, forgery == ALL_USED ? 0 : now_ns);
+        for (int way = 0; way < SEGMENT_RATE_WAYS; way++) {
+            atomic_store(&bucket->entry[way].key, key);
+            atomic_store(&bucket->entry[way].time_ns, times[forgery]);
+        }
+    }
+}
+
+/* Of a worker among four, of which another one is hostile. */
+static void worker_accepts_its_share_and_no_more_than_the_limit(void **state)
+{
+    enum { PER_S = 40, BURST = 20, OF_WORKERS = 4, SECONDS = 10 };
+    static const struct {
+        const char *name;
+        enum forgery forgery;
+        int per_second;  /* requests of the client */
+        int least, most; /* accepted */
+    } cases[] = {
+        {"slow client", FORGES_NOTHING, 5, 5 * SECONDS, 5 * SECONDS},
+        {"fast client", FORGES_NOTHING, 100, PER_S * SECONDS, PER_S * SECONDS + BURST},
+        {"all is used, slow client", ALL_USED, 10, 10 * SECONDS, 10 * SECONDS},
+        {"all is used, fast client", ALL_USED, 100, PER_S / OF_WORKERS * SECONDS,
+         PER_S / OF_WORKERS * SECONDS + BURST / OF_WORKERS + 1},
+        {"nothing is ever used", NEVER_FREE, 100, PER_S * SECONDS, PER_S * SECONDS + BURST},
+        {"always changing", ALWAYS_CHANGING, 100, PER_S * SECONDS, PER_S * SECONDS + BURST},
+    };
+
+    (void)state;
+    rate_limit_set(&segment, true, PER_S, BURST);
+    atomic_store(&segment_master(&segment)->workers_wanted, OF_WORKERS);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct rate_guard *guard = rate_guard_new(&segment);
+        uint64_t key = 100 + i, now_ns = START;
+        int accepted = 0;
+
+        assert_non_null(guard);
+        for (int request = 0; request < SECONDS * cases[i].per_second; request++) {
+            forge_table(cases[i].forgery, key, now_ns);
+            accepted += rate_guard_charge(guard, key, now_ns) == 0;
+            now_ns += NS_PER_S / (uint64_t)cases[i].per_second;
+        }
+        if (accepted < cases[i].least || accepted > cases[i].most)
+            fail_msg("%s: %d accepted", cases[i].name, accepted);
+        rate_guard_free(guard);
+    }
+}
+
 static void limit_is_off_until_set(void **state)
 {
     (void)state;
@@ -591,6 +651,7 @@ static void blocked_requests_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(worker_accepts_its_share_and_no_more_than_the_limit),
         TEST(limit_is_off_until_set),
         TEST(burst_is_accepted_then_the_rate),
         TEST(rejected_requests_are_counted),
