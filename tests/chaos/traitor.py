@@ -11,6 +11,7 @@ count the answers of each worker, commands and consoles run. The test checks:
   died, hangs or broke the protocol is replaced; the server stops with status 0 and leaves nothing behind.
 
     traitor.py --bin build/release/bin --minutes 10
+    traitor.py --bin build/release/bin --minutes 10 --each     # each attack alone, ten minutes each
 
 Each session is a new server. It prints its seed; --seed repeats the same decisions (not the same timing). Exit status
 0 or 1.
@@ -55,14 +56,15 @@ HEARTBEAT_S = 20  # a busy machine delays honest workers, too
 
 # Attacks after which the worker must not live on.
 FATAL = {"random_messages", "hang", "hang_in_future", "exit", "abort", "half_written", "forbidden_call",
-         "shared_descriptor"}
+         "shared_descriptor", "many_threads", "hung_threads"}
 
 # Noticed after HEARTBEAT_S, so only some sessions of long runs use them.
-SLOW = {"hang", "hang_in_future"}
+SLOW = {"hang", "hang_in_future", "hung_threads"}
 
 VIEWS = ["overview", "threads", "latency", "cache", "log", "top", "config", "events", "hosts"]
 EVENT_LINE = re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(debug|info|warn|error|\?)\] "
                         rb"(master|worker|logger|\?) -?\d+: [\x20-\x7e]*\n")
+EVENT_OF_WORKER = re.compile(rb"(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[[^]]*\] worker (-?\d+): ")
 FORGED_ROLE = re.compile(rb"\S+ \S+ \[[^]]*\] (master|logger) -?\d+: FORGED")
 MARK = re.compile(rb"\?c=([0-9]+-[0-9]+-[0-9a-f]{8}) HTTP/")
 CONTROL_BYTES = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]")
@@ -85,8 +87,8 @@ class Faults:
 
 
 class Server:
-    def __init__(self, programs, directory, numbers, orders):
-        self.programs, self.directory = programs, directory
+    def __init__(self, programs, directory, numbers, orders, attacks):
+        self.programs, self.directory, self.attacks = programs, directory, attacks
         self.name = f"traitor-{os.getpid()}"
         self.port, self.metrics_port = free_port(), free_port()
         self.format = numbers.choice(["combined", "json"])
@@ -104,7 +106,8 @@ class Server:
 
     def config(self, numbers):
         self.dispatch = numbers.choice(["kernel", "master"])
-        self.limited = numbers.choice(["on", "off"])
+        self.balance = numbers.choice(["round-robin", "least-connections"])
+        self.limited = "on" if "rate_used" in self.attacks else numbers.choice(["on", "off"])
         return f"""[server]
 name = {self.name}
 listen = 127.0.0.1:{self.port}
@@ -114,9 +117,10 @@ run_dir = {self.directory}/run
 processes = {WORKERS}
 threads = 2
 dispatch = {self.dispatch}
-balance_connections = off
+balance = {self.balance}
 heartbeat_timeout = {HEARTBEAT_S}s
 drain_timeout = 5s
+reload_timeout = 5s
 [cache]
 size = 1M
 max_entries = 64
@@ -199,11 +203,17 @@ class Traitor:
         self.names, self.sanitized = [], False
         self.done = collections.Counter()
         self.disloyal = set()  # process ids that have received an attack
+        self.ports = set()  # of clients whose connections moved to a traitor
 
     def read(self, seconds):
         """The next answer to an order, or None: there is none in time, or a worker is ready."""
-        ready, _, _ = select.select([self.socket], [], [], seconds)
-        answer = self.socket.recv(4096).decode() if ready else None
+        deadline = time.monotonic() + seconds
+        while True:
+            ready, _, _ = select.select([self.socket], [], [], max(0, deadline - time.monotonic()))
+            answer = self.socket.recv(4096).decode() if ready else None
+            if answer is None or not answer.startswith("has "):
+                break
+            self.ports.add(int(answer.split()[1]))
         if answer is not None and answer.startswith("ready "):
             self.successor = int(answer.split()[1])
             return None
@@ -215,9 +225,12 @@ class Traitor:
             ends = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return self.read(0)
-        ready, _, _ = select.select([self.socket, ends], [], [], seconds)
+        deadline, answer, ready = time.monotonic() + seconds, None, [self.socket]
+        while answer is None and self.successor is None and self.socket in ready and ends not in ready:
+            ready, _, _ = select.select([self.socket, ends], [], [], max(0, deadline - time.monotonic()))
+            answer = self.read(0)
         os.close(ends)
-        return self.read(0) if ready else None
+        return answer
 
     def wait_until_ready(self):
         """Waits for the next worker in the slot."""
@@ -279,7 +292,9 @@ class Client(threading.Thread):
         self.number, self.address, self.end = number, ("127.0.0.1", server.port), end
         self.numbers = random.Random(f"{seed}/client {number}")
         self.asked = self.limited = 0
-        self.by_worker = collections.defaultdict(Answers)  # (slot, pid); None: connection without answer
+        # By (slot, pid) and the port of the connection; worker None: connection without answer.
+        self.by_worker = collections.defaultdict(Answers)
+        self.port = 0
 
     def get(self, connection, path):
         """Returns mark, status and body."""
@@ -295,14 +310,16 @@ class Client(threading.Thread):
             self.limited += 1
             return None
         slot, pid = (int(word) for word in body.split())
-        self.by_worker[slot, pid].marks.add(mark)
+        self.by_worker[(slot, pid), self.port].marks.add(mark)
         return slot, pid
 
     def ask(self, connection, worker):
         name = f"f{self.numbers.randrange(FILES)}"
         mark, status, body = self.get(connection, "/" + name)
-        answers = self.by_worker[worker]
+        answers = self.by_worker[worker, self.port]
         answers.marks.add(mark)
+        if status == 429:
+            self.limited += 1
         if status != 429 and (status != 200 or body != body_of(name, 1)):
             answers.wrong.append(f"{name}: status {status}, {len(body)} bytes: {body[:60]!r}")
 
@@ -318,16 +335,17 @@ class Client(threading.Thread):
                 else:
                     self.ask(connection, worker)
         except Broken as error:
-            self.by_worker[worker].failed.append(str(error))
+            self.by_worker[worker, self.port].failed.append(str(error))
 
     def run(self):
         while not self.end.is_set():
             connection = None
             try:
                 connection = Http1(self.address, tls=False)
+                self.port = connection.socket.getsockname()[1]
                 self.use(connection)
             except (Broken, OSError, ValueError) as error:
-                self.by_worker[None].failed.append(str(error))
+                self.by_worker[None, self.port].failed.append(str(error))
             if connection is not None:
                 connection.close()
 
@@ -479,22 +497,31 @@ def read_access_log(server, faults):
     return marks
 
 
-def judge_error_log(server, faults):
+def judge_error_log(server, workers, began, faults):
     with open(os.path.join(server.directory, "error.log"), "rb") as file:
         lines = file.readlines()
     bad = [line for line in lines if not EVENT_LINE.fullmatch(line)]
     forged = [line for line in lines if FORGED_ROLE.match(line)]
     faults.unless(not bad, f"{len(bad)} lines of the error log are no events, such as {bad[:2]}")
     faults.unless(not forged, f"a worker logged as another process: {forged[:2]}")
+    for line in lines:
+        event = EVENT_OF_WORKER.match(line)
+        if event is None or b"FORGED" not in line:
+            continue
+        logged = time.mktime(time.strptime(event.group(1).decode(), "%Y/%m/%d %H:%M:%S"))
+        faults.unless(int(event.group(2)) in workers, f"a worker logged with the pid of no worker: {line}")
+        faults.unless(began - 2 <= logged <= time.time() + 2, f"a worker logged with another date: {line}")
     return len(lines)
 
 
-def judge_answers(server, clients, disloyal, counted, faults):
+def judge_answers(server, clients, traitor, disloyal, counted, faults):
     """Compares what clients received from honest workers with the access log and the counters."""
-    honest = collections.defaultdict(Answers)
+    honest, moved = collections.defaultdict(Answers), 0
     for client in clients:
-        for worker, answers in client.by_worker.items():
-            if worker is not None and worker[1] not in disloyal:
+        for (worker, port), answers in client.by_worker.items():
+            if port in traitor.ports:  # some of its answers are those of a traitor
+                moved += len(answers.marks) + len(answers.failed)
+            elif worker is not None and worker[1] not in disloyal:
                 honest[worker].marks |= answers.marks
                 honest[worker].failed += answers.failed
                 honest[worker].wrong += answers.wrong
@@ -511,10 +538,12 @@ def judge_answers(server, clients, disloyal, counted, faults):
         faults.unless(not twice, f"{who}: {len(twice)} answers logged twice: {twice[:3]}")
         steady += len(answers.marks) if slot != TRAITOR_SLOT else 0
     limited = sum(client.limited for client in clients)
-    lost = sum(len(client.by_worker[None].failed) for client in clients)
-    faults.unless(steady <= counted["requests"] <= steady + limited + lost,
+    lost = sum(len(answers.failed) for client in clients
+               for (worker, _), answers in client.by_worker.items() if worker is None)
+    faults.unless(limited == 0, f"{limited} requests were answered 429, although no client reached its limit")
+    faults.unless(steady <= counted["requests"] <= steady + moved + lost,
                   f"the honest workers counted {counted['requests']} requests; clients received {steady} answers from "
-                  f"them; any worker may have rejected {limited} by the rate limit and lost {lost}")
+                  f"them, {moved} on connections that a traitor had; {lost} were lost")
     return steady, lost
 
 
@@ -536,9 +565,9 @@ class Session:
         os.chmod(self.directory, 0o755)
         self.make_site()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.server = Server(programs, self.directory, self.numbers, theirs.fileno())
+        self.server = Server(programs, self.directory, self.numbers, theirs.fileno(), attacks)
         theirs.close()
-        self.traitor = Traitor(ours)
+        self.traitor, self.began = Traitor(ours), time.time()
         self.end = threading.Event()
 
     def make_site(self):
@@ -595,8 +624,9 @@ class Session:
     def settle(self, clients):
         """Waits until all that honest workers answered is logged."""
         deadline = time.monotonic() + PATIENCE_S
-        wanted = {mark for client in clients for worker, answers in client.by_worker.items()
-                  if worker and worker[1] not in self.traitor.disloyal for mark in answers.marks}
+        wanted = {mark for client in clients for (worker, port), answers in client.by_worker.items()
+                  if worker and worker[1] not in self.traitor.disloyal and port not in self.traitor.ports
+                  for mark in answers.marks}
         path = os.path.join(self.directory, "access.log")
         while time.monotonic() < deadline:
             with open(path, "rb") as file:
@@ -649,11 +679,27 @@ class Session:
             self.faults.unless(not thread.is_alive(), f"a {type(thread).__name__} hangs")
         return self.conclude(clients, operator, console, batch, before)
 
+    def judge_share(self, clients):
+        """A worker that claims to have no connection gets no more answers than an equal share, and some by chance."""
+        by_slot = collections.Counter()
+        for client in clients:
+            for (worker, _), answers in client.by_worker.items():
+                by_slot[worker[0] if worker else None] += len(answers.marks)
+        share = by_slot[TRAITOR_SLOT] / max(1, sum(by_slot.values()))
+        self.faults.unless(share < 2 / WORKERS, f"the worker that claims no connection has {share:.0%} of the answers")
+
+    def judge_totals(self):
+        """Whatever a worker counted, its end leaves no total that is negative or absurd."""
+        sums = {name: value for name, value in Segment(self.server.name).sums().items() if value >= 1 << 62}
+        self.faults.unless(not sums, f"totals after the end of the traitor: {sums}")
+
     def conclude(self, clients, operator, console, batch, before):
         if self.server.process.poll() is not None:
             self.faults.add(f"the master died: {self.server.process.returncode}")
             return "no master"
+        self.traitor.read(0)  # the last connections that have moved
         self.settle(clients)
+        self.judge_totals()
         self.judge_weight(before, self.weigh())
         limits = self.server.limits()
         self.faults.unless(limits == LIMITS, f"the limits of clients are now {limits}")
@@ -663,8 +709,11 @@ class Session:
         prints = judge_batch(self.server, batch, self.faults)
         disloyal = set(self.traitor.disloyal)
         self.stop()
-        answers, failed = judge_answers(self.server, clients, disloyal, counted, self.faults)
-        events = judge_error_log(self.server, self.faults)
+        answers, failed = judge_answers(self.server, clients, self.traitor, disloyal, counted, self.faults)
+        events = judge_error_log(self.server, disloyal | {pid for client in clients for worker, _ in client.by_worker
+                                                          if worker for pid in worker[1:]}, self.began, self.faults)
+        if set(self.traitor.done) == {"no_connections"}:
+            self.judge_share(clients)
         judge_reports(self.server, self.traitor.disloyal, self.faults)
         self.judge_remains()
         return (f"{sum(self.traitor.done.values())} attacks by {len(disloyal)} workers, {answers} honest answers, "
@@ -681,8 +730,8 @@ class Session:
             self.server.process.wait()
 
     def run(self):
-        print(f"traitor: seed {self.seed}, dispatch {self.server.dispatch}, rate limit {self.server.limited}",
-              flush=True)
+        print(f"traitor: seed {self.seed}, dispatch {self.server.dispatch}, balance {self.server.balance}, "
+              f"rate limit {self.server.limited}", flush=True)
         try:
             summary = self.play()
         finally:
@@ -696,6 +745,18 @@ class Session:
         return self.traitor.done
 
 
+def attack_each(options):
+    """Runs this script for each attack. Returns the exit status: 0 or 1."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "traitor", "attacks.def"), encoding="ascii") as file:
+        names = options.attacks or re.findall(r"^ATTACK\((\w+)", file.read(), re.MULTILINE)
+    length = ["--minutes", str(options.minutes)] if options.minutes else ["--seconds", str(options.seconds)]
+    failed = [name for name in names
+              if subprocess.run([sys.executable, "-B", __file__, "--bin", options.bin, *length, "--attacks", name],
+                                check=False).returncode != 0]
+    print(f"traitor: {len(names)} attacks,", f"FAILED: {' '.join(failed)}" if failed else "all passed")
+    return int(bool(failed))
+
+
 def main():
     parser = argparse.ArgumentParser(description="A disloyal worker beside honest ones.")
     parser.add_argument("--bin", default="build/release/bin", help="directory of the programs")
@@ -703,7 +764,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=8, help="length of a single session")
     parser.add_argument("--seed", type=int, help="seed of an earlier session")
     parser.add_argument("--attacks", nargs="*", default=[], help="only these")
+    parser.add_argument("--each", action="store_true", help="each attack alone, all the time")
     options = parser.parse_args()
+    if options.each:
+        sys.exit(attack_each(options))
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     finish = time.monotonic() + (options.minutes or 0) * 60
     faults, done, sessions = Faults(), collections.Counter(), 0

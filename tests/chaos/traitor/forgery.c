@@ -57,6 +57,23 @@ const char *attack_heartbeat(const struct traitor *traitor, struct chance *chanc
     return NULL;
 }
 
+const char *attack_no_connections(const struct traitor *traitor, struct chance *chance)
+{
+    const struct segment *segment = segment_of(traitor);
+    uint32_t threads = segment_threads_per_worker(segment);
+    uint32_t first = traitor->context->worker_slot * threads;
+    uint64_t end = clock_monotonic_ns() + 2 * NS_PER_S;
+
+    (void)chance;
+    while (clock_monotonic_ns() < end) {
+        own_block(traitor)->connections_open = 0;
+        for (uint32_t i = first; i < first + threads; i++)
+            if (segment_thread_reserved(segment, i))
+                segment_thread(segment, i)->metrics[METRIC_connections_active] = 0;
+    }
+    return NULL;
+}
+
 const char *attack_counters(const struct traitor *traitor, struct chance *chance)
 {
     uint64_t end = attack_end_ns();
@@ -289,5 +306,18 @@ const char *attack_rate_buckets(const struct traitor *traitor, struct chance *ch
         else if (chance_below(chance, 2) == 0)
             entry->key = client_limit_key(chance_below(chance, 4));
     }
+    return NULL;
+}
+
+const char *attack_rate_used(const struct traitor *traitor, struct chance *chance)
+{
+    const struct segment *segment = segment_of(traitor);
+    uint64_t end = attack_end_ns();
+
+    (void)chance;
+    while (clock_monotonic_ns() < end)
+        for (uint32_t i = 0; i < segment_count(segment, SEGMENT_RATE_BUCKETS); i++)
+            for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
+                segment_rate_bucket(segment, i)->entry[way].time_ns = SEGMENT_RATE_CHANGING - 1;
     return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "daemon/worker/internal.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -46,6 +47,28 @@ const char *attack_spin(const struct traitor *traitor, struct chance *chance)
     while (count > 0)
         pthread_join(threads[--count], NULL);
     return NULL;
+}
+
+static void *sleep_long(void *argument)
+{
+    sleep(60);
+    return argument;
+}
+
+/* The master notices within a second or two. */
+const char *attack_many_threads(const struct traitor *traitor, struct chance *chance)
+{
+    enum { MANY = 500, SMALL_STACK = 256 * 1024 };
+    pthread_attr_t small;
+    pthread_t thread;
+
+    (void)traitor, (void)chance;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, SMALL_STACK);
+    for (int i = 0; i < MANY; i++)
+        pthread_create(&thread, &small, sleep_long, NULL);
+    sleep(30);
+    return "the worker lives on with all its threads";
 }
 
 const char *attack_much_memory(const struct traitor *traitor, struct chance *chance)
@@ -119,6 +142,30 @@ const char *attack_hang_in_future(const struct traitor *traitor, struct chance *
     own_block(traitor)->heartbeat_ns =
         chance_below(chance, 2) == 0 ? UINT64_MAX : clock_monotonic_ns() + 3600 * NS_PER_S;
     return attack_hang(traitor, chance);
+}
+
+/* On a serving thread, which serves nothing from then on. */
+static void sleep_for_ever(struct mailbox_item *item, void *receiver)
+{
+    (void)item, (void)receiver;
+    for (;;)
+        sleep(60);
+}
+
+const char *attack_hung_threads(const struct traitor *traitor, struct chance *chance)
+{
+    static struct mailbox_item items[64];
+    const struct worker *worker =
+        (const struct worker *)((const char *)traitor->context - offsetof(struct worker, context));
+
+    (void)chance;
+    for (uint32_t i = 0; i < worker->count && i < ARRAY_LENGTH(items); i++)
+        mailbox_post(&worker->threads[i]->loop.mailbox, &items[i], sleep_for_ever);
+    for (;;) {
+        own_block(traitor)->heartbeat_ns = clock_monotonic_ns();
+        usleep(10000);
+    }
+    return NULL;
 }
 
 const char *attack_exit(const struct traitor *traitor, struct chance *chance)

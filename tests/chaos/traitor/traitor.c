@@ -7,7 +7,9 @@
 #include "daemon/transaction/internal.h"
 #include "daemon/worker/internal.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +37,7 @@ static uint32_t traitor_slot;
 
 static void __attribute__((format(printf, 1, 2))) answer(const char *format, ...)
 {
-    char line[1024];
+    char line[2048];
     va_list arguments;
     int length;
 
@@ -48,7 +50,7 @@ static void __attribute__((format(printf, 1, 2))) answer(const char *format, ...
 
 static void list_attacks(void)
 {
-    char list[1024] = "attacks";
+    char list[2048] = "attacks";
 
     for (size_t i = 0; i < ARRAY_LENGTH(attacks); i++) {
         if (attacks[i].needs_sandbox && !traitor.sandboxed)
@@ -143,6 +145,10 @@ struct channel *__real_channel_open(struct event_base *base, int fd, enum messag
                                     const struct channel_owner *owner);
 struct channel *__wrap_channel_open(struct event_base *base, int fd, enum message_route receives,
                                     const struct channel_owner *owner);
+void __real_worker_receive_connection(struct worker *worker,
+                                      const struct message_connection *message, int fd);
+void __wrap_worker_receive_connection(struct worker *worker,
+                                      const struct message_connection *message, int fd);
 handler __real_handler_files, __wrap_handler_files;
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
@@ -182,6 +188,23 @@ struct channel *__wrap_channel_open(struct event_base *base, int fd, enum messag
     return pthread_create(&thread, NULL, obey_orders, NULL) == 0 && pthread_detach(thread) == 0
                ? __real_channel_open(base, fd, receives, owner)
                : NULL;
+}
+
+/* What happens to this connection from now on is no fault of an honest worker. */
+void __wrap_worker_receive_connection(struct worker *worker,
+                                      const struct message_connection *message, int fd)
+{
+    struct sockaddr_in peer = {.sin_port = 0};
+    socklen_t length = sizeof(peer);
+    char line[32];
+
+    if (traitor.context == &worker->context &&
+        getpeername(fd, (struct sockaddr *)&peer, &length) == 0) {
+        int written = snprintf(line, sizeof(line), "has %u", ntohs(peer.sin_port));
+
+        send(traitor.orders, line, (size_t)written, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    __real_worker_receive_connection(worker, message, fd);
 }
 
 /* Answers /whoami with the slot and the process id of the worker. */

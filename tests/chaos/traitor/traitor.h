@@ -7,6 +7,7 @@
  *
  *     thread to driver             driver to thread
  *     ready PID                    (the worker has entered its sandbox)
+ *     has PORT                     (it has the connection of a client with this port from another worker)
  *     attacks NAME ...             attacks
  *     done NAME                    NAME SEED
  *     breach NAME: WORDS           (the attack did what no worker may be able to do)
