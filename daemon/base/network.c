@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -81,16 +82,84 @@ void network_text(const struct network *network, char text[NETWORK_TEXT_MAX])
         snprintf(text + length, NETWORK_TEXT_MAX - length, "/%u", network->prefix - before);
 }
 
+static bool have_same_prefix(const uint8_t *one, const uint8_t *other, unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+
+    return memcmp(one, other, whole) == 0 &&
+           (rest == 0 || (one[whole] ^ other[whole]) >> (8 - rest) == 0);
+}
+
 bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES])
 {
-    unsigned whole = network->prefix / 8, rest = network->prefix % 8;
-
     if ((network->prefix < IPV4_BITS_BEFORE && is_ipv4(address)) ||
         (network->prefix < ADDRESS_BITS && is_of_unix_socket(address)))
         return false;
-    if (memcmp(network->address, address, whole) != 0)
-        return false;
-    return rest == 0 || (network->address[whole] ^ address[whole]) >> (8 - rest) == 0;
+    return have_same_prefix(network->address, address, network->prefix);
+}
+
+/* Sets: sorted by family, address and prefix, so that the networks are apart from each other. */
+
+/* UNIX sockets, IPv6, IPv4: no network contains addresses of two families. */
+static int family_of(const uint8_t *address, unsigned prefix)
+{
+    if (prefix == ADDRESS_BITS && is_of_unix_socket(address))
+        return 0;
+    return prefix >= IPV4_BITS_BEFORE && is_ipv4(address) ? 2 : 1;
+}
+
+static int compare_addresses(const struct network *one, const struct network *other)
+{
+    int family = family_of(one->address, one->prefix);
+    int other_family = family_of(other->address, other->prefix);
+
+    return family != other_family ? family - other_family
+                                  : memcmp(one->address, other->address, NETWORK_ADDRESS_BYTES);
+}
+
+static int by_address(const void *one, const void *other)
+{
+    const struct network *a = one, *b = other;
+    int order = compare_addresses(a, b);
+
+    return order != 0 ? order : a->prefix - b->prefix;
+}
+
+void network_set_complete(struct network_set *set)
+{
+    size_t kept = 0;
+
+    if (set->count > 0)
+        qsort(set->item, set->count, sizeof(*set->item), by_address);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct network *network = &set->item[i],
+                             *before = kept > 0 ? &set->item[kept - 1] : NULL;
+
+        if (before == NULL || before->prefix > network->prefix ||
+            family_of(before->address, before->prefix) !=
+                family_of(network->address, network->prefix) ||
+            !have_same_prefix(before->address, network->address, before->prefix))
+            set->item[kept++] = *network;
+    }
+    set->count = kept;
+}
+
+bool network_set_contains(const struct network_set *set,
+                          const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    size_t from = 0, to = set->count;
+    struct network one = {.prefix = ADDRESS_BITS};
+
+    memcpy(one.address, address, sizeof(one.address));
+    while (from < to) { /* the first network after ADDRESS */
+        size_t middle = (from + to) / 2;
+
+        if (compare_addresses(&set->item[middle], &one) <= 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from > 0 && network_contains(&set->item[from - 1], address);
 }
 
 void network_socket_address(const struct sockaddr_storage *peer,

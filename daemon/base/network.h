@@ -6,6 +6,7 @@
 #define DAEMON_NETWORK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -34,6 +35,19 @@ void network_text(const struct network *network, char text[NETWORK_TEXT_MAX]);
 
 /* An IPv6 network contains no IPv4 address, and only "unix:" contains clients of UNIX sockets. */
 bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES]);
+
+/* A set of networks, of any number. */
+struct network_set {
+    struct network *item;
+    size_t count;
+};
+
+/* Call it when all networks are in SET, in any order: removes those that another one contains. */
+void network_set_complete(struct network_set *set);
+
+/* True if a network of SET contains ADDRESS: one binary search. */
+bool network_set_contains(const struct network_set *set,
+                          const uint8_t address[NETWORK_ADDRESS_BYTES]);
 
 /* The address of a socket's PEER: IPv4 as ::ffff:a.b.c.d, all zero for UNIX sockets. */
 void network_socket_address(const struct sockaddr_storage *peer,

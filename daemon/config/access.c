@@ -9,8 +9,8 @@ enum { REALM_MAX = 64 };
 
 bool access_allows(const struct config_access *rule, const uint8_t address[NETWORK_ADDRESS_BYTES])
 {
-    return !config_networks_contain(&rule->deny, address) &&
-           (rule->allow.count == 0 || config_networks_contain(&rule->allow, address));
+    return !network_set_contains(&rule->deny.set, address) &&
+           (rule->allow.text == NULL || network_set_contains(&rule->allow.set, address));
 }
 
 const struct config_access *access_find(const struct config *config, uint32_t host,
@@ -60,9 +60,14 @@ static void add_networks(struct config_networks *list, const struct config_entry
     static const struct config_key networks_key = {.type = CONFIG_NETWORKS};
     struct config_networks networks;
 
+    if (entry->value[strspn(entry->value, ",")] == '\0') {
+        config_report_error(&draft->report, &entry->key_place, "write none or any, or networks",
+                            "'%.*s' has no networks", CONFIG_QUOTED(entry->key));
+        return;
+    }
     if (config_draft_parse(draft, &networks_key, entry, &networks) != 0)
         return;
-    if (is_repeated(list->count > 0, entry, "put all networks in one list", &draft->report)) {
+    if (is_repeated(list->text != NULL, entry, "put all networks in one list", &draft->report)) {
         config_networks_free(&networks);
         return;
     }
@@ -249,23 +254,16 @@ int config_users_renew(struct config *config, FILE *errors)
 
 /* Printing */
 
-static void print_list(FILE *out, const char *key, const struct config_networks *networks)
-{
-    char *text = networks->count > 0 ? config_networks_text(networks) : NULL;
-
-    if (text != NULL)
-        fprintf(out, "%s = %s\n", key, text);
-    free(text);
-}
-
 void config_access_print(const struct config *config, FILE *out)
 {
     for (size_t i = 0; i < config->access_count; i++) {
         const struct config_access *section = &config->access[i];
 
         config_scope_print(&section->scope, "access", out);
-        print_list(out, "allow", &section->allow);
-        print_list(out, "deny", &section->deny);
+        if (section->allow.text != NULL)
+            fprintf(out, "allow = %s\n", section->allow.text);
+        if (section->deny.text != NULL)
+            fprintf(out, "deny = %s\n", section->deny.text);
         if (section->realm != NULL)
             fprintf(out, "realm = %s\n", section->realm);
         if (section->users.file != NULL)

@@ -400,7 +400,7 @@ static void check_proxy(struct config_draft *draft)
                                 "[server] listen has no address '%s%s'",
                                 listen->item[i].tls ? "https://" : "", listen->item[i].text);
     }
-    if (config->proxy_trusted.count > 0 || draft->faulty[KEY_proxy_trusted])
+    if (config->proxy_trusted.set.count > 0 || draft->faulty[KEY_proxy_trusted])
         return;
     if (config->proxy_field != PROXY_FIELD_NONE)
         config_report_error(&draft->report, &draft->set_at[KEY_proxy_field],

@@ -27,7 +27,7 @@ struct config_addresses {
     size_t count;
 };
 
-enum { CONFIG_LIST_MAX = 64 }; /* items of ADDRESS, PATHS, NETWORKS and NAMES */
+enum { CONFIG_LIST_MAX = 64 }; /* items of ADDRESS, PATHS and NAMES */
 
 struct config_words {
     char **item; /* PATHS are absolute */
@@ -35,8 +35,8 @@ struct config_words {
 };
 
 struct config_networks {
-    struct network *item;
-    size_t count;
+    struct network_set set;
+    char *text; /* the list as written, with the names of its files; NULL: not set */
 };
 
 /* A line of [headers]: sets the field NAME in responses within SCOPE. */

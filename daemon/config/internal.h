@@ -136,6 +136,14 @@ typedef void config_entry_handler(void *owner, const struct config_entry *entry)
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
                  config_entry_handler *handle, void *owner);
 
+/* --- load.c --- */
+
+/*
+ * The rest of FD, of at most MAX bytes, and a NUL; the caller frees it. NULL with errno; EFBIG: it
+ * has more.
+ */
+char *config_text_read(int fd, size_t max, size_t *length);
+
 /* --- check.c --- */
 
 /*

@@ -20,45 +20,60 @@ static void report_file(struct config_report *report, const char *file, const ch
     config_report_error(report, &place, advice, "%s", problem);
 }
 
-static const char readable_advice[] = "name a readable file with -f FILE";
+char *config_text_read(int fd, size_t max, size_t *length)
+{
+    struct stat status;
+    size_t room =
+        fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? (size_t)status.st_size + 2 : 4096;
+    char *text = NULL;
+    ssize_t got = 1;
+
+    if (room > max + 2)
+        room = max + 2;
+
+    for (*length = 0; got != 0; *length += got > 0 ? (size_t)got : 0) {
+        char *more = text;
+
+        if (text == NULL || *length + 1 == room) {
+            room *= text == NULL ? 1 : 2;
+            more = realloc(text, room);
+        }
+        if (more == NULL)
+            break;
+        text = more;
+        got = read(fd, text + *length, room - *length - 1);
+        if (got < 0 && errno != EINTR)
+            break;
+        if (got > 0 && *length + (size_t)got > max) {
+            errno = EFBIG;
+            break;
+        }
+    }
+    if (got == 0) {
+        text[*length] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
 
 /* Returns the content of FILE in a new buffer, or NULL after a report. */
 static char *read_config_file(const char *file, size_t *length, struct config_report *report)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    struct stat status;
-    ssize_t got = 1;
+    char *text = fd >= 0 ? config_text_read(fd, CONFIG_TEXT_MAX, length) : NULL;
 
-    *length = 0;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
-        report_file(report, file, "name a file in it", "it is a directory");
-        close(fd);
-        return NULL;
-    }
-    if (fd >= 0)
-        text = malloc(CONFIG_TEXT_MAX + 1);
-    while (text != NULL && got != 0 && *length <= CONFIG_TEXT_MAX) {
-        got = read(fd, text + *length, CONFIG_TEXT_MAX + 1 - *length);
-        if (got > 0)
-            *length += (size_t)got;
-        else if (got < 0 && errno != EINTR)
-            break;
-    }
-    if (text != NULL && got >= 0 && *length <= CONFIG_TEXT_MAX) {
-        close(fd);
-        return text;
-    }
-    if (text != NULL && got >= 0)
-        report_file(report, file, "is this the right file?", "the file is larger than 1 MiB");
-    else if (fd >= 0 && text == NULL)
-        report_file(report, file, "", "out of memory");
-    else
-        report_file(report, file, readable_advice, strerror(errno));
-    free(text);
+    if (text == NULL)
+        report_file(report, file,
+                    errno == EISDIR  ? "name a file in it"
+                    : errno == EFBIG ? "is this the right file?"
+                                     : "name a readable file with -f FILE",
+                    errno == EISDIR  ? "it is a directory"
+                    : errno == EFBIG ? "the file is larger than 1 MiB"
+                                     : strerror(errno));
     if (fd >= 0)
         close(fd);
-    return NULL;
+    return text;
 }
 
 /* The absolute directory of FILE, relative to WORKING; the caller frees it. NULL: out of memory. */
@@ -80,8 +95,9 @@ static char *directory_of_file(const char *file, const char *working)
 /* Entries. */
 
 enum {
-    FIELD_MAX =
-        sizeof(struct config_addresses) > sizeof(uint64_t) ? sizeof(struct config_addresses) : 8
+    FIELD_MAX = sizeof(struct config_networks) > sizeof(struct config_addresses)
+                    ? sizeof(struct config_networks)
+                    : sizeof(struct config_addresses)
 };
 
 static size_t field_size(enum config_type type)
@@ -371,7 +387,7 @@ int config_load(struct config *config, const struct config_sources *sources, FIL
         read.text = text;
     }
     if (file_directory == NULL || names == NULL)
-        report_file(&draft.report, "working directory", readable_advice, strerror(errno));
+        report_file(&draft.report, "working directory", "", strerror(errno));
     else
         apply_sources(&draft, &read, working, file_directory, names);
     note_origins(config, &draft);

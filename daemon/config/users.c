@@ -209,14 +209,13 @@ static void read_lines(struct reading *reading, char *text)
 /* The file */
 
 /* Why the file FD cannot be used, with advice; NULL: it can. */
-static const char *fault_of_file(int fd, off_t *bytes, const char **advice)
+static const char *fault_of_file(int fd, const char **advice)
 {
     struct stat status;
 
     *advice = "name a file made by htpasswd -B";
     if (fd < 0 || fstat(fd, &status) != 0)
         return strerror(errno);
-    *bytes = status.st_size;
     if (!S_ISREG(status.st_mode))
         return "not a regular file";
     if (status.st_size > FILE_BYTES_MAX)
@@ -226,25 +225,6 @@ static const char *fault_of_file(int fd, off_t *bytes, const char **advice)
                                                        : NULL;
 }
 
-static char *read_text(int fd, size_t bytes)
-{
-    char *text = calloc(1, bytes + 1);
-    size_t length = 0;
-    ssize_t got = 1;
-
-    while (text != NULL && length < bytes && got > 0) {
-        got = read(fd, text + length, bytes - length);
-        if (got > 0)
-            length += (size_t)got;
-    }
-    if (text != NULL && (got < 0 || memchr(text, '\0', length) != NULL)) {
-        errno = got < 0 ? errno : EILSEQ;
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 int config_users_load(const char *file, struct config_users *users,
                       const struct config_place *place, struct config_report *report)
 {
@@ -252,19 +232,21 @@ int config_users_load(const char *file, struct config_users *users,
     size_t errors = report->errors;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     const char *advice, *fault;
-    off_t bytes = 0;
+    size_t length = 0;
     char *text = NULL;
 
     *users = (struct config_users){.file = strdup(file)};
-    fault = fault_of_file(fd, &bytes, &advice);
-    if (fault == NULL && (text = read_text(fd, (size_t)bytes)) == NULL)
+    fault = fault_of_file(fd, &advice);
+    if (fault == NULL && (text = config_text_read(fd, FILE_BYTES_MAX, &length)) == NULL)
         fault = strerror(errno);
+    if (text != NULL && strlen(text) < length)
+        fault = strerror(EILSEQ);
     if (fault != NULL)
         config_report_error(report, place, advice, "%s: %s", file, fault);
     else
         read_lines(&reading, text);
     if (text != NULL)
-        explicit_bzero(text, (size_t)bytes);
+        explicit_bzero(text, length);
     free(text);
     if (fd >= 0)
         close(fd);

@@ -276,7 +276,7 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
     case CONFIG_NAMES:
         return config_words_parse(text, NULL, field, faults);
     case CONFIG_NETWORKS:
-        return config_networks_parse(text, field, faults);
+        return config_networks_parse(text, base, field, faults);
     case CONFIG_SWITCH:
         return parse_switch(text, field, faults);
     case CONFIG_SPAN:
@@ -349,7 +349,7 @@ char *config_value_text(const struct config_key *key, const void *field)
     case CONFIG_NAMES:
         return config_words_text(field);
     case CONFIG_NETWORKS:
-        return config_networks_text(field);
+        return strdup(((const struct config_networks *)field)->text);
     case CONFIG_SWITCH:
         return strdup(*(const bool *)field ? "on" : "off");
     case CONFIG_CHOICE:

@@ -70,17 +70,17 @@ int config_words_parse(const char *text, const char *base, struct config_words *
                        const struct config_faults *faults);
 void config_words_free(struct config_words *paths);
 
-int config_networks_parse(const char *text, struct config_networks *networks,
+/*
+ * Any number of networks as in daemon/base/network.h, and files "@FILE" with more of them, relative
+ * to BASE, which are read now; or one of the words "any" and "none".
+ */
+int config_networks_parse(const char *text, const char *base, struct config_networks *networks,
                           const struct config_faults *faults);
-/* True if one of NETWORKS contains ADDRESS; see network_contains(). */
-bool config_networks_contain(const struct config_networks *networks,
-                             const uint8_t address[NETWORK_ADDRESS_BYTES]);
 void config_networks_free(struct config_networks *networks);
 
 /* The list in the syntax of its parser; the caller frees it. NULL: out of memory. */
 char *config_addresses_text(const struct config_addresses *list);
 char *config_words_text(const struct config_words *paths);
-char *config_networks_text(const struct config_networks *networks);
 
 /* --- Log targets --- */
 

@@ -103,7 +103,7 @@ static struct connection *connection_new(const struct event_loop *loop, int fd,
     memcpy(connection->client.address, address, CLIENT_ADDRESS_BYTES);
     connection->client.forwarded = config->proxy_field != PROXY_FIELD_NONE &&
                                    (opening & OPENING_PROXY) == 0 &&
-                                   config_networks_contain(&config->proxy_trusted, address);
+                                   network_set_contains(&config->proxy_trusted.set, address);
     if (!select_protocol(connection, loop)) {
         connection_delete(connection);
         return NULL;
@@ -140,7 +140,7 @@ static bool close_untrusted(struct event_loop *loop, int fd, const uint8_t *addr
                             uint8_t opening)
 {
     if (LIKELY((opening & OPENING_PROXY) == 0) ||
-        config_networks_contain(&loop->context.worker->config->proxy_trusted, address))
+        network_set_contains(&loop->context.worker->config->proxy_trusted.set, address))
         return false;
     metric_add(loop->context.metrics, METRIC_proxy_failed_untrusted, 1);
     close(fd);

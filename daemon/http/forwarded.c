@@ -126,18 +126,8 @@ static bool take_last(struct span *list, bool quotes, struct span *element)
     return true;
 }
 
-static bool is_trusted(const struct network *trusted, size_t count,
-                       const uint8_t address[NETWORK_ADDRESS_BYTES])
-{
-    for (size_t i = 0; i < count; i++)
-        if (network_contains(&trusted[i], address))
-            return true;
-    return false;
-}
-
 void forwarded_find(const struct request *request, enum forwarded_field field,
-                    const struct network *trusted, size_t count,
-                    uint8_t address[NETWORK_ADDRESS_BYTES])
+                    const struct network_set *trusted, uint8_t address[NETWORK_ADDRESS_BYTES])
 {
     bool standard = field == FORWARDED_FORWARDED;
     const struct span name = standard ? SPAN("forwarded") : SPAN("x-forwarded-for");
@@ -159,7 +149,7 @@ void forwarded_find(const struct request *request, enum forwarded_field field,
             if (!(standard ? read_element(element, found) : read_node(element, found)))
                 return;
             memcpy(address, found, sizeof(found));
-            if (!is_trusted(trusted, count, found))
+            if (!network_set_contains(trusted, found))
                 return;
         }
     }

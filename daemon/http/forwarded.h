@@ -13,11 +13,10 @@ enum forwarded_field { FORWARDED_X_FORWARDED_FOR, FORWARDED_FORWARDED };
 
 /*
  * Replaces ADDRESS, that of the trusted peer which sent REQUEST, by the last address of FIELD that
- * none of the COUNT networks TRUSTED contains. If all are trusted it is the first of the field.
+ * no network of TRUSTED contains. If all are trusted it is the first of the field.
  * What is left of an element that is not an IP address, such as "unknown", does not count.
  */
 void forwarded_find(const struct request *request, enum forwarded_field field,
-                    const struct network *trusted, size_t count,
-                    uint8_t address[NETWORK_ADDRESS_BYTES]);
+                    const struct network_set *trusted, uint8_t address[NETWORK_ADDRESS_BYTES]);
 
 #endif

@@ -237,7 +237,7 @@ static bool is_stream(int fd)
 }
 
 const char *dispatch_fault(int fd, const struct message_connection *message,
-                           const struct config_networks *trusted, bool *open)
+                           const struct network_set *trusted, bool *open)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
@@ -250,7 +250,7 @@ const char *dispatch_fault(int fd, const struct message_connection *message,
         return NULL; /* the client has reset it */
     network_socket_address(&peer, actual);
     *open = memcmp(actual, message->address, sizeof(actual)) == 0 ||
-            (message->proxied != 0 && config_networks_contain(trusted, actual));
+            (message->proxied != 0 && network_set_contains(trusted, actual));
     return *open || message->proxied != 0 ? NULL : "returned a connection with a wrong address";
 }
 
@@ -375,7 +375,7 @@ const char *dispatch_returned(struct master *master, struct worker_process *work
     if (++worker->returned > worker->returns_allowed)
         fault = "returned a connection unasked";
     else if (fd >= 0)
-        fault = dispatch_fault(fd, message, &master->config->proxy_trusted, &open);
+        fault = dispatch_fault(fd, message, &master->config->proxy_trusted.set, &open);
     if (open && is_returned_again(worker, fd)) {
         fault = "returned a connection twice";
         open = false;

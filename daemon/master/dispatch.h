@@ -78,7 +78,7 @@ const char *dispatch_returned(struct master *master, struct worker_process *work
  * not open.
  */
 const char *dispatch_fault(int fd, const struct message_connection *message,
-                           const struct config_networks *trusted, bool *open);
+                           const struct network_set *trusted, bool *open);
 
 /* Passes on a connection that a dead worker has not received. */
 void dispatch_again(struct master *master, const void *message, size_t length, int fd);

@@ -382,7 +382,7 @@ static int inherit_all(struct listeners *listeners, const struct config *config,
 
         if (socket->metrics)
             continue;
-        if (socket->activated && socket->proxy && config->proxy_trusted.count == 0) {
+        if (socket->activated && socket->proxy && config->proxy_trusted.set.count == 0) {
             snprintf(why, size, "a socket is named proxy, but [proxy] trusted names no proxy");
             return -1;
         }

@@ -20,7 +20,7 @@ bool admission_of_request(struct transaction *transaction)
     uint64_t key = client_key(address), wait_ns;
 
     if (counted || key == 0 /* a UNIX socket */ ||
-        config_networks_contain(&worker->config->ratelimit_exempt, address))
+        network_set_contains(&worker->config->ratelimit_exempt.set, address))
         return true;
     wait_ns = rate_guard_charge(worker->rate_guard, key, context->loop_now_ns);
     if (wait_ns == 0)
@@ -65,7 +65,7 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
     uint64_t key = client_key(address);
 
     if (LIKELY(max == 0) || key == 0 ||
-        config_networks_contain(&worker->config->proxy_trusted, address))
+        network_set_contains(&worker->config->proxy_trusted.set, address))
         return CLIENT_LIMIT_UNCOUNTED;
     return client_limit_enter(worker->client_limit, key, admitted ? UINT32_MAX : max);
 }

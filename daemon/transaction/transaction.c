@@ -181,8 +181,7 @@ static const uint8_t *find_forwarded(struct transaction_context *context,
                                      : FORWARDED_X_FORWARDED_FOR;
 
     memcpy(context->forwarded, client->address, sizeof(context->forwarded));
-    forwarded_find(request, field, config->proxy_trusted.item, config->proxy_trusted.count,
-                   context->forwarded);
+    forwarded_find(request, field, &config->proxy_trusted.set, context->forwarded);
     return context->forwarded;
 }
 

@@ -40,7 +40,7 @@ static void find(char *lines, size_t length, enum forwarded_field field,
     MUST(network_parse("10.0.0.1", &peer) == NETWORK_GOOD);
     request_clear(&request);
     request.fields = (struct span){lines, length};
-    forwarded_find(&request, field, &trusted, 1, peer.address);
+    forwarded_find(&request, field, &(struct network_set){&trusted, 1}, peer.address);
     memcpy(address, peer.address, sizeof(peer.address));
     free(lines);
 }

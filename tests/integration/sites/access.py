@@ -51,9 +51,30 @@ def cached_file_is_not_served_to_another_address(bench):
 
 
 @test
+def file_of_networks_is_read_at_each_reload(bench):
+    text = "[access /p]\ndeny = 127.0.0.4 @bad.txt\n"
+    server = SiteServer(bench, text)
+    server.put("www/p/f", "f")
+    server.put("bad.txt", "# crawlers\n127.0.0.2\n")
+    with server:
+        for client, status in ((1, 200), (2, 403), (3, 200), (4, 403)):
+            expect(server.get("/p/f", source=f"127.0.0.{client}").status, status, f"127.0.0.{client}")
+        server.put("bad.txt", "127.0.0.3")
+        server.reload(text)
+        for client, status in ((1, 200), (2, 200), (3, 403), (4, 403)):
+            expect(server.get("/p/f", source=f"127.0.0.{client}").status, status, f"127.0.0.{client} after a reload")
+        server.put("bad.txt", "127.0.0.300")
+        expect_in("/bad.txt:1: '127.0.0.300' is not an address", server.reload(text), "a reload with a fault in the file")
+        expect(server.get("/p/f", source="127.0.0.3").status, 403, "the list before")
+
+
+@test
 def faults_of_access_are_reported(bench):
     for text, words in (("[access /p]\nallw = ::1\n", "[access] has no key 'allw'"),
                         ("[access p]\nallow = ::1\n", "does not take this argument"),
+                        ("[access /p*]\nallow = ::1\n", "only the last segment of a path can be '*'"),
+                        ("[access /p /q]\nallow = ::1\n", "write a path with blanks in double quotes"),
+                        ("[access /p]\nallow =\n", "write none or any"),
                         ("[access *.txt]\nallow = ::1\n", "does not take this argument"),
                         ("[access /p]\nallow = 10.0.0.1/8\n", "10.0.0.1/8"), ("[access /p]\ndeny = x\n", "'x'"),
                         ("[access /p]\ndeny = ::1\n[access /p/]\ndeny = ::2\n", "is already set for this path"),

@@ -13,7 +13,7 @@ from http_client import HTTP1, HTTP2, VERSIONS, Response, exchange  # noqa: E402
 
 
 class SiteServer:
-    """TEXT is the configuration; "@" in it stands for the directory. The listen address comes first."""
+    """TEXT is the configuration; "@/" in it is in the directory. The listen address comes first."""
 
     count = 0
 
@@ -39,7 +39,7 @@ class SiteServer:
         listen = self.ports.get("text", self.listen)
         (self.directory / "webserver.ini").write_text(
             f"[server]\nlisten = {listen}\nroot = {self.directory}/www\n[log]\naccess = {self.directory}/access.log\n"
-            + text.replace("@", str(self.directory)))
+            + text.replace("@/", f"{self.directory}/"))
 
     def command(self, *words):
         return [self.bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o",

@@ -103,11 +103,61 @@ static void network_contains_addresses_with_its_prefix(void **state)
     }
 }
 
+static uint32_t random_bits(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
+/* A network with few bits that differ, so that many contain each other. */
+static struct network random_network(uint32_t *seed)
+{
+    struct network network = {.prefix = (uint8_t)(random_bits(seed) % 129)};
+
+    if (random_bits(seed) % 2 == 0) {
+        network.address[10] = network.address[11] = 0xff;
+        network.prefix = (uint8_t)(96 + network.prefix % 33);
+    }
+    for (unsigned bit = 0; bit < network.prefix; bit++)
+        if (random_bits(seed) % 8 == 0 && !(bit >= 80 && bit < 96))
+            network.address[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+    return network;
+}
+
+static void set_contains_what_one_of_its_networks_does(void **state)
+{
+    uint32_t seed = 1;
+    size_t inside = 0;
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        struct network all[40], item[40];
+        struct network_set set = {item, random_bits(&seed) % 41};
+        size_t count = set.count;
+
+        for (size_t i = 0; i < count; i++)
+            all[i] = item[i] = random_network(&seed);
+        network_set_complete(&set);
+        for (int k = 0; k < 50; k++) {
+            struct network one = random_network(&seed);
+            bool expected = false;
+
+            for (size_t i = 0; i < count; i++)
+                expected = expected || network_contains(&all[i], one.address);
+            inside += expected;
+            assert_int_equal(network_set_contains(&set, one.address), expected);
+        }
+    }
+    assert_true(inside > 10000);
+    assert_true(inside < 90000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(network_is_parsed_and_formatted),
         cmocka_unit_test(network_contains_addresses_with_its_prefix),
+        cmocka_unit_test(set_contains_what_one_of_its_networks_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

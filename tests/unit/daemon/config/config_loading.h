@@ -41,6 +41,23 @@ static inline void load(struct loaded *loaded, const char *text, const char *ove
     load_bytes(loaded, text, strlen(text), overrides, override == NULL ? 1 : 2);
 }
 
+/* Loads TEXT as the content of FILE. */
+static inline void load_from(struct loaded *loaded, const char *file, const char *text)
+{
+    static const char *const root[] = {ROOT};
+    const struct config_sources sources = {.file = file,
+                                           .text = text,
+                                           .length = strlen(text),
+                                           .overrides = root,
+                                           .override_count = 1,
+                                           .system = &sandbox_config_system};
+    size_t length;
+    FILE *out = open_memstream(&loaded->messages, &length);
+
+    loaded->errors = config_load(&loaded->config, &sources, out);
+    assert_int_equal(fclose(out), 0);
+}
+
 static inline void load_file(struct loaded *loaded, const char *file, const char *const *overrides,
                              size_t count_of_overrides)
 {

@@ -112,7 +112,7 @@ static void path_means_the_same_in_every_section(void **state)
         if (path[0] == '\0' || quoted_wrongly)
             continue;
         snprintf(text, sizeof(text),
-                 "[access %s]\ndeny = ::1\n[cors %s]\norigins = *\n[headers %s]\nX-A = b\n"
+                 "[access %s]\ndeny = any\n[cors %s]\norigins = *\n[headers %s]\nX-A = b\n"
                  "[redirect]\n%s = 410\n",
                  path, path, path, path);
         load(&loaded, text, NULL);
@@ -147,7 +147,7 @@ static void scope_ends_at_a_segment(void **state)
     struct loaded loaded;
 
     (void)state;
-    load(&loaded, "[access /priv/*]\nallow = ::1\n[access /priv/pub/]\nallow = ::2\n", NULL);
+    load(&loaded, "[access /priv/*]\nallow = none\n[access /priv/pub/]\nallow = any\n", NULL);
     assert_string_equal(loaded.messages, "");
     for (size_t i = 0; i < ARRAY_LENGTH(requests); i++) {
         const struct config_access *rule = access_find(&loaded.config, 0, requests[i].path);
@@ -167,9 +167,9 @@ static void rules_of_the_host_come_first(void **state)
     load(&loaded,
          "[host a.test]\nroot = /\n[host b.test]\nroot = /\n[redirect]\n/x/y = 301 /0\nhttp /x/* = "
          "301 "
-         "/1\n/x/* = 301 /2\n[redirect host B.test]\n/x/* = 301 /3\n[access]\nallow = ::2\n[access "
+         "/1\n/x/* = 301 /2\n[redirect host B.test]\n/x/* = 301 /3\n[access]\nallow = any\n[access "
          "host "
-         "a.test]\nallow = ::1\n[access /x]\nallow = ::2\n",
+         "a.test]\nallow = none\n[access /x]\nallow = any\n",
          NULL);
     assert_string_equal(loaded.messages, "");
     assert_string_equal(redirect_find(config, 0, "/x/y", false)->target, "/0");

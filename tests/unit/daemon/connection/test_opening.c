@@ -53,7 +53,7 @@ static int set_up(void **state)
     (void)state;
     loop_open();
     assert_int_equal(network_parse("127.0.0.0/8", &trusted), NETWORK_GOOD);
-    config.proxy_trusted = (struct config_networks){&trusted, 1};
+    config.proxy_trusted = (struct config_networks){.set = {&trusted, 1}};
     out_of_memory = false;
     assert_true(open_from(peer));
     connection = TAILQ_FIRST(&loop.connections[DEADLINE_HEADER]);

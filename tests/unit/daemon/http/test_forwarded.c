@@ -94,14 +94,15 @@ static void find(const char *lines, enum forwarded_field field, char client[CLIE
 {
     struct request request;
     struct network trusted[2], peer;
+    const struct network_set set = {trusted, ARRAY_LENGTH(trusted)};
 
     request_clear(&request);
     if (lines != NULL)
         request.fields = (struct span){lines, strlen(lines)};
-    assert_int_equal(network_parse("10.0.0.0/8", &trusted[0]), NETWORK_GOOD);
-    assert_int_equal(network_parse("2001:db8:1::/48", &trusted[1]), NETWORK_GOOD);
+    assert_int_equal(network_parse("10.0.0.0/8", &trusted[1]), NETWORK_GOOD);
+    assert_int_equal(network_parse("2001:db8:1::/48", &trusted[0]), NETWORK_GOOD);
     assert_int_equal(network_parse(PEER, &peer), NETWORK_GOOD);
-    forwarded_find(&request, field, trusted, ARRAY_LENGTH(trusted), peer.address);
+    forwarded_find(&request, field, &set, peer.address);
     *client_address_put(peer.address, client) = '\0';
 }
 

@@ -328,7 +328,7 @@ static void connect_ends(int *client, int *server)
     close(listener);
 }
 
-static const struct config_networks nobody;
+static const struct network_set nobody;
 
 /* What the master says to a worker that returns FD with ADDRESS. */
 static const char *fault_of(int fd, const uint8_t *address, bool *open)
@@ -371,7 +371,7 @@ static void connection_is_taken_only_with_its_address(void **state)
 static void proxied_connection_of_trusted_peer_has_any_address(void **state)
 {
     struct network item[1];
-    const struct config_networks trusted = {item, 1};
+    const struct network_set trusted = {item, 1};
     struct message_connection message = {.proxied = 1};
     int client, server;
     bool open = false;
