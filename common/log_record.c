@@ -160,7 +160,7 @@ static uint64_t plausible_length(const struct log_ring *ring, uint64_t position,
         return 0;
     lengths = ring_word_at(ring, position + 6);
     if (LOG_RECORD_HEAD_WORDS + ((lengths & 0xffff) + (lengths >> 16 & 0xffff) +
-                                 (lengths >> 32 & 0xffff) + (lengths >> 56) + 7) /
+                                 (lengths >> 32 & 0x1fff) + (lengths >> 56) + 7) /
                                     8 !=
         count)
         return 0;

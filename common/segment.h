@@ -555,14 +555,6 @@ static inline struct segment_client *segment_clients(const struct segment *segme
     return (struct segment_client *)segment_at(segment, SEGMENT_CLIENTS, i);
 }
 
-/* Offload threads in the block of a worker; servers of other programs have none. */
-static inline uint32_t segment_offload_threads(const struct segment *segment)
-{
-    return segment->section[SEGMENT_WORKERS].entry_size >= offsetof(struct segment_worker, metrics)
-               ? SEGMENT_OFFLOAD_THREADS
-               : 0;
-}
-
 static inline struct segment_thread *segment_thread(const struct segment *segment, uint32_t i)
 {
     return (struct segment_thread *)segment_at(segment, SEGMENT_THREADS, i);

@@ -164,6 +164,19 @@ static bool read_metric_line(struct segment_reader *reader, uint32_t i, int know
     return true;
 }
 
+/*
+ * In a block of webserverd the metric of line I is word I, and the activities of offload threads end
+ * where the first one would be.
+ */
+static void find_offload(struct segment_reader *reader)
+{
+    const int64_t size = SEGMENT_OFFLOAD_THREADS * sizeof(struct segment_activity);
+    int32_t line = reader->metric[METRIC_offload_jobs].line;
+    int64_t metrics = reader->metric[METRIC_offload_jobs].offset - line * (int64_t)sizeof(uint64_t);
+
+    reader->offload_offset = line >= 0 && metrics >= size ? (uint32_t)(metrics - size) : 0;
+}
+
 /* A server of this version lists a metric in its own line; only another one needs a search. */
 static void find_metrics(struct segment_reader *reader)
 {
@@ -177,6 +190,7 @@ static void find_metrics(struct segment_reader *reader)
         if (!found)
             reader->metric[known].line = -1;
     }
+    find_offload(reader);
 }
 
 static const char *error_text(void)

@@ -15,9 +15,26 @@ struct segment_reader {
         int32_t line; /* in METRICS and in each sample; -1: this segment does not have the metric */
         uint32_t offset; /* where its value is in an entry of the section of its scope */
     } metric[METRIC_COUNT];
+    /* Of the activities of offload threads in a block of a worker; 0: there are none. */
+    uint32_t offload_offset;
     dev_t device; /* with inode: detects that another file has the name */
     ino_t inode;
 };
+
+/* Slots of offload threads in a block of a worker; servers of other programs have none. */
+static inline uint32_t segment_reader_offload_threads(const struct segment_reader *reader)
+{
+    return reader->offload_offset != 0 ? SEGMENT_OFFLOAD_THREADS : 0;
+}
+
+/* The activity of slot I of them. */
+static inline const struct segment_activity *segment_reader_offload(
+    const struct segment_reader *reader, const struct segment_worker *worker, uint32_t i)
+{
+    const char *block = (const char *)worker;
+
+    return (const struct segment_activity *)(const void *)(block + reader->offload_offset) + i;
+}
 
 enum segment_attach_result {
     SEGMENT_ATTACHED,

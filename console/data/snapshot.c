@@ -96,16 +96,17 @@ static void copy_values(uint64_t *values, const struct segment_reader *reader, c
             values[i] = segment_reader_metric(reader, block, (enum metric)i);
 }
 
-static void copy_offload(struct worker_sample *sample, const struct segment *segment,
+static void copy_offload(struct worker_sample *sample, const struct segment_reader *reader,
                          const struct segment_worker *worker)
 {
     sample->offload_count = 0;
-    for (uint32_t i = 0; i < segment_offload_threads(segment); i++) {
+    for (uint32_t i = 0; i < segment_reader_offload_threads(reader); i++) {
+        const struct segment_activity *activity = segment_reader_offload(reader, worker, i);
         struct offload_sample *offload = &sample->offload[sample->offload_count];
 
-        if (load32(&worker->offload[i].state) == THREAD_STATE_NONE)
+        if (load32(&activity->state) == THREAD_STATE_NONE)
             continue;
-        segment_read_activity(&worker->offload[i], &offload->activity);
+        segment_read_activity(activity, &offload->activity);
         offload->number = i;
         sample->offload_count++;
     }
@@ -126,7 +127,7 @@ static void copy_worker(struct worker_sample *sample, const struct segment_reade
     sample->threads_actual = load32(&worker->threads_actual);
     sample->offload_actual = load32(&worker->offload_actual);
     copy_values(sample->values, reader, worker, SCOPE_WORKER);
-    copy_offload(sample, &reader->map, worker);
+    copy_offload(sample, reader, worker);
 }
 
 static void copy_thread(struct thread_sample *sample, const struct segment_reader *reader,

@@ -732,9 +732,9 @@ static void only_some_sections_are_required(void **state)
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
     assert_int_equal(segment_samples(&reader), 0);
     assert_false(segment_read_sample(&reader, SEGMENT_MAGIC - 1, &sample, NULL, 0));
-    assert_int_equal(segment_offload_threads(&reader.map), SEGMENT_OFFLOAD_THREADS);
-    reader.map.section[SEGMENT_WORKERS].entry_size = offsetof(struct segment_worker, offload);
-    assert_int_equal(segment_offload_threads(&reader.map), 0);
+    assert_int_equal(segment_reader_offload_threads(&reader), SEGMENT_OFFLOAD_THREADS);
+    assert_ptr_equal(segment_reader_offload(&reader, segment_worker(&reader.map, 0), 3),
+                     &segment_worker(&reader.map, 0)->offload[3]);
     assert_null(segment_ring(&reader.map, 0).cursor);
     assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 0);
     assert_false(segment_read_certificate(&reader.map, 0, &(struct certificate_copy){0}));
