@@ -246,17 +246,18 @@ static const enum metric shed_counters[SHORTAGE_COUNT] = {
     [SHORTAGE_MEMORY] = METRIC_connections_shed_memory,
 };
 
-uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wanted)
+/* Closes up to WANTED connections of the list of DEADLINE, the oldest first. Returns their number. */
+static uint32_t shed_from(struct event_loop *loop, enum deadline deadline, uint32_t wanted)
 {
-    struct connection *connection = TAILQ_FIRST(&loop->connections[DEADLINE_KEEPALIVE]);
-    uint64_t now_ns = loop->context.loop_now_ns;
+    struct connection *connection = TAILQ_FIRST(&loop->connections[deadline]);
     uint32_t closed = 0, in_vain = 0;
 
     while (connection != NULL && closed < wanted && in_vain < LOOKED_AT_IN_VAIN &&
-           now_ns >= connection->deadline_from_ns + IDLE_MIN_MS * NS_PER_MS) {
+           loop->context.loop_now_ns >= connection->deadline_from_ns + IDLE_MIN_MS * NS_PER_MS) {
         struct connection *next = TAILQ_NEXT(connection, link);
 
-        if (connection_has_unread(connection)) {
+        if (connection->client.jobs_out > 0 ||
+            (deadline != DEADLINE_LINGER && connection_has_unread(connection))) {
             in_vain++;
         } else {
             connection_close(connection);
@@ -264,8 +265,18 @@ uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wante
         }
         connection = next;
     }
+    return closed;
+}
+
+uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wanted)
+{
+    static const enum deadline order[] = {DEADLINE_LINGER, DEADLINE_KEEPALIVE, DEADLINE_HEADER};
+    uint32_t closed = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
+        closed += shed_from(loop, order[i], wanted - closed);
     metric_add(loop->context.metrics, shed_counters[reason], closed);
-    shortage_note(&loop->context.shortages, reason, now_ns, closed);
+    shortage_note(&loop->context.shortages, reason, loop->context.loop_now_ns, closed);
     return closed;
 }
 

@@ -30,8 +30,9 @@ void listen_sockets_resume(struct event_loop *loop);
 void listen_sockets_retry(struct event_loop *loop);
 
 /*
- * Shedding closes the connections that have been idle the longest when connections.max is reached
- * or descriptors or memory run out. A thread closes its own first. If it has none, its request goes
+ * Shedding closes connections when connections.max is reached or descriptors or memory run out:
+ * those that linger after their end, those that have been idle the longest, and those whose request
+ * head is slow. A thread closes its own first. If it has none, its request goes
  * to the other threads of the worker, one after the other, by way of the main thread:
  *
  *   shed_ask() ──▶ main thread ◀──▶ shed_visit() in each thread ──▶ shed_finish()

@@ -347,6 +347,28 @@ static void connections_that_are_not_idle_stay_open(void **state)
     assert_int_equal(loop_metric(METRIC_connections_open), 2);
 }
 
+static void slow_heads_and_ended_connections_make_room(void **state)
+{
+    static const enum deadline lists[] = {DEADLINE_HEADER, DEADLINE_LINGER, DEADLINE_SEND,
+                                          DEADLINE_BODY};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
+        connection_set_deadline(open_idle(), lists[i]);
+        last->deadline_from_ns = LOOP_NOW_NS - 3 * NS_PER_S / 2;
+    }
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++)
+        TAILQ_FIRST(&loop.connections[lists[i]])->deadline_from_ns = LOOP_NOW_NS - 2 * NS_PER_S;
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 1), 1);
+    assert_true(TAILQ_EMPTY(&loop.connections[DEADLINE_LINGER]));
+    TAILQ_FIRST(&loop.connections[DEADLINE_HEADER])->client.jobs_out = 1;
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 0);
+    TAILQ_FIRST(&loop.connections[DEADLINE_HEADER])->client.jobs_out = 0;
+    assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 1);
+    assert_int_equal(loop_metric(METRIC_connections_open), 2);
+}
+
 static void one_request_is_under_way(void **state)
 {
     (void)state;
@@ -438,6 +460,7 @@ int main(void)
         TEST(socket_waits_at_the_limit_of_connections),
         TEST(idle_connection_makes_room_at_the_limit),
         TEST(connections_that_are_not_idle_stay_open),
+        TEST(slow_heads_and_ended_connections_make_room),
         TEST(one_request_is_under_way),
         TEST(request_in_vain_is_not_repeated_at_once),
         TEST(request_that_closed_a_connection_resumes_the_socket),
