@@ -19,6 +19,7 @@ struct verifier {
     struct logins *logins;
     struct mailbox results;
     struct event *finished;
+    struct verifier *next_stopped;
 };
 
 static void free_verification(struct verification *verification)
@@ -66,7 +67,7 @@ struct verifier *verifier_start(const struct verifier_setup *setup)
         if (verifier->finished != NULL && event_add(verifier->finished, NULL) == 0)
             return verifier;
     }
-    verifier_stop(verifier);
+    loop_free_event(verifier->finished);
     logins_free(verifier->logins);
     free(verifier); /* the mailbox ends with the process */
     return NULL;
@@ -74,8 +75,12 @@ struct verifier *verifier_start(const struct verifier_setup *setup)
 
 void verifier_stop(struct verifier *verifier)
 {
+    static struct verifier *stopped; /* their threads may still run */
+
     loop_free_event(verifier->finished);
     verifier->finished = NULL;
+    verifier->next_stopped = stopped;
+    stopped = verifier;
 }
 
 void login_cancel(struct login *login)
