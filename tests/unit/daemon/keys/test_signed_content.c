@@ -309,7 +309,9 @@ static void key_exchange_that_may_be_asn1_is_ambiguous(void **state)
         for (int kind = 0; kind < KINDS; kind++) {
             struct content forged = forged_exchange((enum kind)kind, &curves[i]);
 
-            if (!parses_as((enum kind)kind, &forged))
+            /* OpenSSL 3.5 rejects empty times, and others leave no room for the key exchange. */
+            if (!parses_as((enum kind)kind, &forged) &&
+                (kind != CERTIFICATE || OPENSSL_VERSION_NUMBER < 0x30500000L))
                 fail_msg("kind %d with curve %zu does not parse", kind, i);
             expect(&forged, 0x0403, true, CONTENT_AMBIGUOUS, "forged", (size_t)kind);
             expect(&forged, 0x0403, false, CONTENT_INVALID, "forged", (size_t)kind);
