@@ -283,7 +283,7 @@ static char process_state(const struct terminal *terminal)
 }
 
 /*
- * The system call in which the program sleeps; -1: none. SYS_poll from a kernel that does not tell.
+ * The system call in which the program sleeps; -1: none. SYS_ppoll from a kernel that does not tell.
  */
 static long system_call(const struct terminal *terminal)
 {
@@ -294,7 +294,7 @@ static long system_call(const struct terminal *terminal)
     snprintf(path, sizeof(path), "/proc/%d/syscall", (int)terminal->pid);
     file = fopen(path, "re");
     if (file == NULL)
-        return SYS_poll;
+        return SYS_ppoll;
     if (fscanf(file, "%ld", &number) != 1)
         number = -1;
     fclose(file);
@@ -309,7 +309,11 @@ static bool polls(const struct terminal *terminal)
     if (process_state(terminal) != 'S')
         return false;
     number = system_call(terminal);
-    return number == SYS_poll || number == SYS_ppoll;
+#ifdef SYS_poll /* arm64 has ppoll() alone */
+    if (number == SYS_poll)
+        return true;
+#endif
+    return number == SYS_ppoll;
 }
 
 /* True if the program neither computes nor writes: it has drawn a whole frame. */
