@@ -430,7 +430,8 @@ static bool is_current_serving(const struct workers *workers, const struct worke
 
 static bool is_changing(const struct workers *workers, const struct worker_process *worker)
 {
-    return worker->state == WORKER_STARTING || worker_is_old(workers, worker) || worker->resizing;
+    return worker->state == WORKER_STARTING || worker_is_old(workers, worker) ||
+           (worker->resizing && worker->state == WORKER_SERVING);
 }
 
 static bool is_alive(const struct workers *workers, const struct worker_process *worker)
@@ -489,11 +490,22 @@ bool workers_are_renewed(const struct master *master)
            workers_count(workers, is_current_serving) == master->config->workers_processes;
 }
 
+/* A worker without connections exits soon; one that has some may take as long as its clients. */
+static bool is_about_to_exit(const struct master *master, const struct worker_process *worker)
+{
+    const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
+
+    return worker->state == WORKER_LEAVING &&
+           (!worker->left ||
+            atomic_load_explicit(&block->connections_open, memory_order_relaxed) == 0);
+}
+
 bool workers_are_settled(const struct master *master)
 {
-    const struct workers *workers = &master->workers;
-
-    return workers_are_renewed(master) && workers_count(workers, worker_is_leaving) == 0;
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        if (is_about_to_exit(master, &master->workers.worker[i]))
+            return false;
+    return workers_are_renewed(master);
 }
 
 bool workers_are_replacing(const struct workers *workers)

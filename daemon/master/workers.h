@@ -171,7 +171,7 @@ bool workers_are_complete(const struct master *master);
  */
 bool workers_are_renewed(const struct master *master);
 
-/* True if renewed and no worker is leaving. */
+/* True if renewed, and leaving workers only finish the responses of connections that they have. */
 bool workers_are_settled(const struct master *master);
 
 /* True if an old worker serves or starts, or a leaving one may still accept connections. */

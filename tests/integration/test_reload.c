@@ -524,6 +524,33 @@ static void reloads_do_not_wait_for_slow_clients(void **state)
     server_stop(server);
 }
 
+/* With two slots, a third generation needs that of the first one. */
+static void reload_without_a_slot_ends_the_oldest_worker(void **state)
+{
+    struct server *server = *state;
+    struct http_client slow[2];
+    struct http_response response;
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 1\nmax_processes = 2\ndrain_timeout = 0\n"
+                                "[connections]\nbody_timeout = 1h\n");
+    server_start(server, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        begin_slowly(server, &slow[i], i + 1);
+        server_do(server, "reload");
+    }
+    WAIT_UNTIL(generation_of(server) == 3);
+    WAIT_UNTIL(server_has_printed(server, "another worker needs its slot"));
+    http_expect_closed(&slow[0]);
+    http_send(&slow[1], "345");
+    http_receive(&slow[1], HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 405);
+    http_response_free(&response);
+    http_close(&slow[0]);
+    http_close(&slow[1]);
+    server_stop(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -543,6 +570,7 @@ int main(void)
         TEST(many_reloads_lose_no_request),
         TEST(many_reloads_with_dispatch_master_lose_no_request),
         TEST(reloads_do_not_wait_for_slow_clients),
+        TEST(reload_without_a_slot_ends_the_oldest_worker),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

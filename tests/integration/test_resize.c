@@ -306,6 +306,7 @@ static void download_outlives_its_thread_and_worker(void **state)
         ask_for(server, "workers", 1);
         WAIT_UNTIL(wanted(server, "workers") == 1);
         server_signal(worker[1], SIGCONT);
+        server_do(server, "workers 1"); /* its reply does not wait for the downloads */
         for (int n = 0; n < DOWNLOADS; n++)
             finish_download(&client[n], bytes);
         server_do(server, "workers 1");
