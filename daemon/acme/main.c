@@ -26,7 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX = 8 };
+enum { WHY = 512, LOCK_WAIT_MS = 500, CLOCK_MS = 1000, IDLE_S = 60, READABLE_MAX = 16 };
+
+#define RESOLVER "/etc/resolv.conf"
 
 struct program {
     struct acme acme;
@@ -41,25 +43,48 @@ struct program {
 /* The sandbox */
 
 /*
- * Opens the directories with the system's settings of names and certificates. Returns their number.
+ * Opens the files and directories with the system's settings of names and certificates, not those
+ * with keys. Returns their number.
  */
-static size_t open_readable(int *directories)
+static size_t open_readable(int *paths)
 {
-    static const char *const usual[] = {"/etc", "/usr/lib/ssl", "/usr/share/ca-certificates",
+    static const char *const usual[] = {RESOLVER,
+                                        "/etc/hosts",
+                                        "/etc/host.conf",
+                                        "/etc/nsswitch.conf",
+                                        "/etc/gai.conf",
+                                        "/etc/services",
+                                        "/etc/localtime",
+                                        "/etc/ld.so.cache",
+                                        "/etc/ssl/openssl.cnf",
+                                        "/etc/ssl/certs",
+                                        "/usr/lib/ssl",
+                                        "/usr/share/ca-certificates",
                                         "/usr/local/share/ca-certificates"};
     char resolver[PATH_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
-        directories[count] = open(usual[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        count += directories[count] >= 0;
+        paths[count] = open(usual[i], O_PATH | O_CLOEXEC);
+        count += paths[count] >= 0;
     }
-    if (realpath("/etc/resolv.conf", resolver) != NULL) { /* may be a link to a file in /run */
+    /* Perhaps a link to a file in a directory of its own, below /run, which others replace. */
+    if (realpath(RESOLVER, resolver) != NULL && strcmp(resolver, RESOLVER) != 0) {
         *strrchr(resolver, '/') = '\0';
-        directories[count] = open(resolver, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        count += directories[count] >= 0;
+        paths[count] = open(resolver, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        count += paths[count] >= 0;
     }
     return count;
+}
+
+/* Only the file that was there at the start may be read, none that has replaced it. */
+static bool resolver_is_readable(void)
+{
+    int fd = open(RESOLVER, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || errno != EACCES;
 }
 
 static int enter_acme_sandbox(const struct program *program)
@@ -181,9 +206,14 @@ static void handle_account(struct program *program)
 static void obtain_certificates(struct program *program)
 {
     struct acme *acme = &program->acme;
-    bool ended = false;
+    bool ended = false, readable = resolver_is_readable();
 
     while (!ended) {
+        if (readable && !resolver_is_readable()) {
+            link_log(acme->link, LEVEL_INFO, "%s is another file: starting again to read it",
+                     RESOLVER);
+            return;
+        }
         handle_account(program);
         for (size_t i = 0; i < program->certificate_count && !ended; i++) {
             certificate_handle(&program->certificate[i], acme);

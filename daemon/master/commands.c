@@ -201,6 +201,19 @@ static uint64_t reply_limit_ms(const struct master *master)
     return 2 * (master->config->workers_drain_timeout + WATCHDOG_GRACE_MS) + REPLY_EXTRA_MS;
 }
 
+/* A worker that has been taken over may connect, where its user is that of the master. */
+static bool is_own_process(const struct master *master, pid_t pid)
+{
+    const struct auxiliary *auxiliary = &master->auxiliary;
+    bool own = pid == auxiliary->logger.child.pid || pid == auxiliary->keys.child.pid ||
+               pid == auxiliary->metrics.child.pid || pid == auxiliary->metrics.leaving ||
+               pid == master->certificates.process.child.pid;
+
+    for (uint32_t i = 0; i < master->workers.count && !own; i++)
+        own = pid == master->workers.worker[i].pid;
+    return own && pid > 0;
+}
+
 struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
 {
     struct master *master = owner;
@@ -210,6 +223,8 @@ struct control_reply command_run(void *owner, char *line, unsigned uid, int pid)
     struct call call = {.master = master, .argument_count = count - 1, .uid = uid, .pid = pid};
     struct control_reply reply;
 
+    if (is_own_process(master, pid))
+        return command_reply(control_error("processes of the server may run no command"));
     if (count == 0)
         return command_reply(control_error("empty command; try: help"));
     info = find_command(words[0]);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -136,12 +137,14 @@ static int make_ruleset(int version, bool connects)
     return (int)syscall(SYS_landlock_create_ruleset, &all, size, 0);
 }
 
-/* Allows the rights ACCESS below DIRECTORY. Returns 0, or -1 with errno. */
-static int allow_below(int ruleset, int directory, uint64_t access)
+/* Allows the rights ACCESS below PATH, or to it if it is a file. Returns 0, or -1 with errno. */
+static int allow_below(int ruleset, int path, uint64_t access)
 {
-    const struct landlock_path_beneath_attr below = {.allowed_access = access,
-                                                     .parent_fd = directory};
+    struct landlock_path_beneath_attr below = {.allowed_access = access, .parent_fd = path};
+    struct stat status;
 
+    if (fstat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+        below.allowed_access &= LANDLOCK_ACCESS_FS_READ_FILE;
     return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
 }
 
@@ -203,6 +206,35 @@ int sandbox_restrict(enum sandbox_role role, const int *directories, size_t coun
 }
 
 /* Entering */
+
+static bool is_one_of(const char *variable, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strncmp(variable, *names, strlen(*names)) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Overwrites the environment of the master, in which a service manager or a container may put
+ * secrets.
+ */
+static void clean_environment(bool connects)
+{
+    static const char *const needed[] = {"TZ=", "GCOV_", NULL};
+    static const char *const to_connect[] = {
+        "http_proxy=", "https_proxy=", "HTTPS_PROXY=",   "all_proxy=",    "ALL_PROXY=", "no_proxy=",
+        "NO_PROXY=",   "RES_OPTIONS=", "SSL_CERT_FILE=", "SSL_CERT_DIR=", NULL};
+    char **kept = environ;
+
+    for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+        if (is_one_of(*variable, needed) || (connects && is_one_of(*variable, to_connect)))
+            *kept++ = *variable;
+        else
+            explicit_bzero(*variable, strlen(*variable));
+    if (kept != NULL)
+        *kept = NULL;
+}
 
 static int by_descriptor(const void *one, const void *other)
 {
@@ -324,6 +356,7 @@ int sandbox_enter(const struct sandbox_setup *setup)
 {
     const char *name = sandbox_profiles[setup->role].name;
 
+    clean_environment(sandbox_profiles[setup->role].connects);
     if (close_others(setup) != 0) {
         event_log(LEVEL_ERROR, "a %s cannot close the descriptors of the master: %s", name,
                   strerror(errno));

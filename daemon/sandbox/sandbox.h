@@ -12,6 +12,7 @@
  *   seccomp          any system call that serving does not need kills the process (SIGSYS)
  *   not dumpable     other processes of its user cannot attach to it or read its memory
  *   streams          standard input, output and error are /dev/null
+ *   environment      overwritten but for the time zone, and for the ACME process its proxy
  *   resource limits  no core dump with client data in it, no file that grows
  *
  * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds only change the identity, because
@@ -81,7 +82,7 @@ int sandbox_enter(const struct sandbox_setup *setup);
 
 /*
  * The part of sandbox_enter() that applies Landlock and seccomp; sandbox_prepare() must have run in
- * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors below which files may be read;
+ * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors, files or directories, that may be read;
  * WRITABLE: another one, below which files may be written, too, or -1. Returns 0, or -1 with errno.
  */
 int sandbox_restrict(enum sandbox_role role, const int *directories, size_t count, int writable);

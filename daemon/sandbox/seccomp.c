@@ -206,22 +206,22 @@ static const struct restricted_call metrics_restricted[] = {
 
 /* It connects to the authority by libcurl and glibc's resolver, and writes below one directory. */
 static const char *const acme_calls[] = {
-    "connect",    "getsockname", "getpeername", "getsockopt", "setsockopt",
-    "sendmmsg",   "socketpair",  "uname",       "access",     "faccessat",
-    "faccessat2", "pread64",     "getdents64",  "readlink",   "readlinkat",
-    "flock",      "fsync",       "ftruncate",   "fallocate",  "rename",
-    "renameat",   "renameat2",   "unlink",      "unlinkat",   NULL,
+    "connect",  "getsockname", "getpeername", "getsockopt", "setsockopt", "sendmmsg",
+    "uname",    "access",      "faccessat",   "faccessat2", "pread64",    "getdents64",
+    "readlink", "readlinkat",  "flock",       "fsync",      "ftruncate",  "fallocate",
+    "rename",   "renameat",    "renameat2",   "unlink",     "unlinkat",   NULL,
 };
 
 /* What creates and writes a file, besides reading. */
 #define NOT_WRITING (NOT_READING & ~(unsigned int)(O_WRONLY | O_RDWR | O_CREAT | O_EXCL | O_TRUNC))
 
 enum { NETLINK_ADDRESS_BYTES = 12 }; /* those of the Internet have 16 and 28 */
+enum { SOCKET_TYPE_MASK = 0xf };
 
 static const struct restricted_call acme_restricted[] = {
     {"socket", {{0, INT_MASK, AF_INET}}},
     {"socket", {{0, INT_MASK, AF_INET6}}},
-    {"socket", {{0, INT_MASK, AF_UNIX}}}, /* the resolver looks for nscd */
+    {"socketpair", {{1, SOCKET_TYPE_MASK, SOCK_STREAM}}}, /* cannot be connected elsewhere */
     {"socket", {{0, INT_MASK, AF_NETLINK}}},
     {"bind", {{2, INT_MASK, NETLINK_ADDRESS_BYTES}}}, /* the resolver lists the interfaces */
     {"mmap",
@@ -302,6 +302,9 @@ static int add_filter_rules(scmp_filter_ctx filter, const struct sandbox_profile
         failed = allow_all(filter, common_calls, common_restricted);
     if (failed == 0)
         failed = allow_all(filter, profile->calls, profile->restricted);
+    if (failed == 0 && profile->connects) /* the resolver looks for nscd */
+        failed = seccomp_rule_add_exact(filter, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1,
+                                        SCMP_A0(SCMP_CMP_MASKED_EQ, INT_MASK, AF_UNIX));
     if (failed == 0)
         failed = seccomp_rule_add_exact(filter, missing, SCMP_SYS(clone3), 0);
     if (failed == 0)

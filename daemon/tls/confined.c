@@ -1,6 +1,7 @@
 #include "daemon/tls/confined.h"
 
 #include "common/clock.h"
+#include "common/instance.h"
 #include "daemon/base/events.h"
 #include "daemon/sandbox/sandbox.h"
 
@@ -28,18 +29,18 @@ enum {
 
 /* In the child */
 
-/* What others would read, above all the master's pages of the segment. */
-static int unmap_shared_memory(void)
+/* What others would read: the master's pages. */
+static int unmap_segment(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char line[PATH_MAX + 128], rights[5];
+    char line[PATH_MAX + 128];
     uintptr_t begin, end;
 
     if (maps == NULL)
         return -1;
     while (fgets(line, sizeof(line), maps) != NULL)
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) == 3 &&
-            rights[1] == 'w' && rights[3] == 's')
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &begin, &end) == 2 &&
+            strstr(line, INSTANCE_SHARED_MEMORY "/webserverd.") != NULL)
             munmap((void *)begin, end - begin); /* NOLINT(performance-no-int-to-ptr) */
     fclose(maps);
     return 0;
@@ -76,7 +77,7 @@ static int confine(const struct config *config, int fd, int report)
     if (config == NULL)
         return 0;
     events_attach(NULL, 0); /* the ring of the segment is the master's */
-    return unmap_shared_memory() == 0 ? sandbox_enter(&sandbox) : -1;
+    return unmap_segment() == 0 ? sandbox_enter(&sandbox) : -1;
 }
 
 static _Noreturn void run_confined(const struct config *config, int fd, int report,

@@ -746,6 +746,26 @@ static void key_change_is_awaited_for_45_seconds(void **state)
     close(process_end);
 }
 
+/* Each may have the user of the master, which is all that the socket's mode asks for. */
+static void processes_of_the_server_run_no_command(void **state)
+{
+    pid_t *const pids[] = {
+        &master.workers.worker[WORKERS - 1].pid, &master.auxiliary.logger.child.pid,
+        &master.auxiliary.keys.child.pid,        &master.auxiliary.metrics.child.pid,
+        &master.auxiliary.metrics.leaving,       &master.certificates.process.child.pid};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(pids); i++) {
+        pid_t before = *pids[i];
+
+        *pids[i] = SELF;
+        expect_error("ping", "processes of the server may run no command");
+        expect_error("workers 1", "processes of the server may run no command");
+        *pids[i] = before;
+    }
+    expect_done("ping");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -764,6 +784,7 @@ int main(void)
         TEST(offload_threads_are_in_force_within_the_range),
         TEST(drain_leaves_one_worker),
         TEST(restart_reports_how_many),
+        TEST(processes_of_the_server_run_no_command),
         TEST(post_mortem_lists_as_many_deaths_as_requested),
         TEST(limit_of_a_client_is_replaced_and_removed),
         TEST(limit_or_time_out_of_range_is_rejected),

@@ -89,21 +89,26 @@ static int remove_home(void **state)
 /* An operation in the sandbox. Returns 0 if it succeeded, or an errno. */
 typedef int attempt(int directory);
 
-/* Runs TRY in a sandboxed child. Returns the status of waitpid(). */
-static int in_sandbox(attempt *try)
+/* Runs TRY in a child that may read PATH. Returns the status of waitpid(). */
+static int in_sandbox_of(enum sandbox_role role, const char *path, attempt *try)
 {
     int status = 0;
     pid_t child = fork();
 
     if (child == 0) {
-        int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int directory = open(path, O_PATH | O_CLOEXEC);
 
-        if (directory < 0 || sandbox_restrict(SANDBOX_WORKER, &directory, 1, -1) != 0)
+        if (directory < 0 || sandbox_restrict(role, &directory, 1, -1) != 0)
             _exit(255);
         _exit(try(directory));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
+}
+
+static int in_sandbox(attempt *try)
+{
+    return in_sandbox_of(SANDBOX_WORKER, readable, try);
 }
 
 static int result_of(int value)
@@ -781,6 +786,111 @@ static void process_can_signal_itself(void **state)
     assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
+/* --- The ACME process --- */
+
+static int read_outside(int path)
+{
+    (void)path;
+    return result_of(open(outside, O_RDONLY | O_CLOEXEC));
+}
+
+static int read_inside_by_path(int path)
+{
+    char inside[96];
+
+    (void)path;
+    snprintf(inside, sizeof(inside), "%s/inside", readable);
+    return result_of(open(inside, O_RDONLY | O_CLOEXEC));
+}
+
+/* Such as /etc/resolv.conf, but not a key beside it. */
+static void single_file_may_be_read(void **state)
+{
+    (void)state;
+    if (!can(true, false))
+        skip();
+    assert_int_equal(in_sandbox_of(SANDBOX_ACME, outside, read_outside), 0);
+    assert_int_equal(WEXITSTATUS(in_sandbox_of(SANDBOX_ACME, outside, read_inside_by_path)),
+                     EACCES);
+}
+
+static int make_a_unix_socket(int path)
+{
+    (void)path;
+    return result_of(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static int make_a_stream_pair(int path)
+{
+    int pair[2];
+
+    (void)path;
+    return result_of(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+}
+
+/* One of these can be connected to another address. */
+static int make_a_datagram_pair(int path)
+{
+    int pair[2];
+
+    (void)path;
+    return result_of(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair));
+}
+
+static int make_an_internet_socket(int path)
+{
+    (void)path;
+    return result_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static void acme_process_connects_to_no_local_service(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    assert_int_equal(in_sandbox_of(SANDBOX_ACME, readable, make_an_internet_socket), 0);
+    assert_int_equal(in_sandbox_of(SANDBOX_ACME, readable, make_a_stream_pair), 0);
+    assert_int_equal(WEXITSTATUS(in_sandbox_of(SANDBOX_ACME, readable, make_a_unix_socket)),
+                     EACCES);
+    status = in_sandbox_of(SANDBOX_ACME, readable, make_a_datagram_pair);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+}
+
+/* --- The environment --- */
+
+/* Returns whether only the ACME process has the proxy, and nobody the secret. */
+static bool enter_with_secrets(enum sandbox_role role)
+{
+    static char secret[] = "SECRET=swordfish", proxy[] = "https_proxy=http://u:p@proxy",
+                zone[] = "TZ=UTC";
+    const struct config config = {.server_user = "", .server_group = "", .server_jail = JAIL_OFF};
+    const struct sandbox_setup setup = {.role = role, .config = &config};
+
+    putenv(secret);
+    putenv(proxy);
+    putenv(zone);
+    return sandbox_enter(&setup) == 0 && getenv("SECRET") == NULL && secret[0] == '\0' &&
+           secret[sizeof(secret) - 2] == '\0' && getenv("TZ") != NULL && getenv("PATH") == NULL &&
+           (getenv("https_proxy") != NULL) == (role == SANDBOX_ACME) &&
+           (proxy[0] != '\0') == (role == SANDBOX_ACME);
+}
+
+static void environment_of_the_master_is_overwritten(void **state)
+{
+    (void)state;
+    for (int role = 0; role < SANDBOX_ROLES; role++) {
+        int status;
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(enter_with_secrets((enum sandbox_role)role) ? 0 : 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -803,6 +913,9 @@ int main(void)
 #endif
         cmocka_unit_test(entering_needs_no_memory),
         cmocka_unit_test(process_can_signal_itself),
+        cmocka_unit_test(single_file_may_be_read),
+        cmocka_unit_test(acme_process_connects_to_no_local_service),
+        cmocka_unit_test(environment_of_the_master_is_overwritten),
         cmocka_unit_test(descriptors_not_kept_are_closed),
         cmocka_unit_test(descriptors_are_closed_without_close_range),
         cmocka_unit_test(failed_close_is_reported),
