@@ -227,12 +227,27 @@ static void check_extensions(struct config_report *report, const struct config_p
     }
 }
 
+/* True if no segment of PATH is empty, "." or ".."; the last one may be empty. */
+static bool has_plain_segments(const char *path)
+{
+    while (path[0] == '/') {
+        size_t length = strcspn(++path, "/");
+
+        if (path[0] == '/' || (length > 0 && length <= 2 && strspn(path, ".") >= length))
+            return false;
+        path += length;
+    }
+    return true;
+}
+
 /* Checks for a path below the document root, or an empty value. */
 static void check_root_path(struct config_report *report, const struct config_place *place,
                             const char *path, const char *advice)
 {
     if (path[0] != '\0' && path[0] != '/')
         config_report_error(report, place, advice, "'%s' does not begin with '/'", path);
+    else if (!has_plain_segments(path))
+        config_report_error(report, place, advice, "'%s' has an empty, '.' or '..' segment", path);
 }
 
 static void check_prefix(struct config_draft *draft)

@@ -27,6 +27,7 @@ struct login_job {
     struct transaction_context *context;
     struct client *client;
     struct transaction_state *state;
+    const struct config_access *rule;
 };
 
 /* Back on the owning thread. */
@@ -40,6 +41,7 @@ static void finish_login(struct mailbox_item *item, void *receiver)
     context->jobs_out--;
     login->client->jobs_out--;
     state->login = (uint8_t)login->check.verdict;
+    state->login_rule = login->rule;
     if (login->check.verdict == PASSWORD_GOOD)
         metric_add(context->metrics, METRIC_logins, 1);
     else if (login->check.verdict == PASSWORD_WRONG)
@@ -64,6 +66,7 @@ static struct login_job *new_login_job(const struct transaction *transaction,
     login->context = transaction->context;
     login->client = transaction->client;
     login->state = transaction->state;
+    login->rule = rule;
     login->check = (struct password_check){.owner = transaction->context->mailbox,
                                            .finish = finish_login,
                                            .client_key = client_key(transaction->address),
@@ -76,35 +79,36 @@ static struct login_job *new_login_job(const struct transaction *transaction,
     return login;
 }
 
-static enum authentication_verdict submit_login(struct transaction *transaction,
-                                                const struct config_access *rule,
-                                                const struct credentials *credentials,
-                                                const struct siphash *hash)
+static int submit_login(struct transaction *transaction, const struct config_access *rule,
+                        const struct credentials *credentials, const struct siphash *hash)
 {
     struct transaction_context *context = transaction->context;
     struct login_job *login =
         transaction->may_wait ? new_login_job(transaction, rule, credentials, hash) : NULL;
 
-    if (login == NULL)
-        return AUTHENTICATION_BUSY;
-    if (!logins_submit(context->worker->logins, &login->check,
-                       context->worker->config->workers_offload_queue)) {
-        explicit_bzero(login, sizeof(*login));
+    if (login == NULL || !logins_submit(context->worker->logins, &login->check,
+                                        context->worker->config->workers_offload_queue)) {
+        if (login != NULL)
+            explicit_bzero(login, sizeof(*login));
         free(login);
-        return AUTHENTICATION_BUSY;
+        metric_add(context->metrics, METRIC_offload_rejected, 1);
+        transaction->may_wait = false; /* when processed again it would be counted again */
+        return 503;
     }
     transaction->client->jobs_out++;
     context->jobs_out++;
-    return AUTHENTICATION_WAITING;
+    return LOOKUP_MUST_WAIT;
 }
 
-static enum authentication_verdict verify_credentials(struct transaction *transaction,
-                                                      const struct config_access *rule,
-                                                      const struct credentials *credentials)
+/* 0: the credentials are those of a user of RULE; LOOKUP_MUST_WAIT, or a status. */
+static int verify_credentials(struct transaction *transaction, const struct config_access *rule,
+                              const struct credentials *credentials)
 {
+    struct transaction_state *state = transaction->state;
     struct logins *logins = transaction->context->worker->logins;
     struct siphash hash = logins_hash(logins, rule->users.file, credentials);
-    enum password_verdict known = (enum password_verdict)transaction->state->login;
+    enum password_verdict known =
+        state->login_rule == rule ? (enum password_verdict)state->login : PASSWORD_UNKNOWN;
     const struct config_user *user;
     uint64_t wait_ns;
 
@@ -113,32 +117,71 @@ static enum authentication_verdict verify_credentials(struct transaction *transa
     if (known == PASSWORD_GOOD) {
         user = config_users_find(&rule->users, credentials->name);
         transaction->user = (struct span){user->name, strlen(user->name)};
-        return AUTHENTICATION_GOOD;
+        return 0;
     }
     if (known == PASSWORD_WRONG)
-        return AUTHENTICATION_NONE;
+        return 401;
     wait_ns =
         logins_wait_ns(logins, client_key(transaction->address), transaction->context->loop_now_ns);
     if (known == PASSWORD_UNKNOWN && wait_ns == 0)
         return submit_login(transaction, rule, credentials, &hash);
     metric_add(transaction->context->metrics, METRIC_logins_limited, 1);
     transaction->retry_after_s = wait_ns > 0 ? (uint32_t)clock_ceil_s(wait_ns) : 1;
-    return AUTHENTICATION_LIMITED;
+    transaction->may_wait = false; /* when processed again it would be counted again */
+    return 429;
 }
 
-enum authentication_verdict authentication_verify(struct transaction *transaction,
-                                                  const struct config_access *rule)
+int access_authenticate(struct transaction *transaction, const struct config_access *rule)
 {
     struct credentials credentials UNINITIALIZED;
-    enum authentication_verdict verdict = AUTHENTICATION_NONE;
     struct span value;
+    int status = 401;
 
-    if (request_find_field(transaction->request, SPAN("authorization"), &value) == 1 &&
-        credentials_read(value, &credentials)) {
-        verdict = verify_credentials(transaction, rule, &credentials);
+    if (rule->users.file == NULL)
+        status = 0;
+    else if (request_find_field(transaction->request, SPAN("authorization"), &value) == 1 &&
+             credentials_read(value, &credentials)) {
+        status = verify_credentials(transaction, rule, &credentials);
         explicit_bzero(&credentials, sizeof(credentials));
     }
-    return verdict;
+    if (status == 0)
+        transaction->granted = rule;
+    if (status == 401)
+        transaction->realm = rule->realm != NULL ? rule->realm : "Restricted";
+    return status;
+}
+
+/*
+ * The rule for PATH, that of a file which is served instead of the one at the request's path, or
+ * NULL: the request has been granted what it needs.
+ */
+static const struct config_access *find_other_rule(struct transaction *transaction,
+                                                   const char *path)
+{
+    const struct site *site = transaction->site;
+    const struct config_access *rule = access_find(site->config, site->number, path);
+
+    if (rule != NULL)
+        transaction->personal = true;
+    return rule != transaction->granted ? rule : NULL;
+}
+
+int access_check_file(struct transaction *transaction, const char *path)
+{
+    const struct config_access *rule = find_other_rule(transaction, path);
+    int status = 0;
+
+    if (rule != NULL)
+        status = access_allows(rule, transaction->address) ? access_authenticate(transaction, rule)
+                                                           : 403;
+    return status > 0 ? LOOKUP_REFUSED(status) : status;
+}
+
+bool access_permits_now(struct transaction *transaction, const char *path)
+{
+    const struct config_access *rule = find_other_rule(transaction, path);
+
+    return rule == NULL || (rule->users.file == NULL && access_allows(rule, transaction->address));
 }
 
 /*

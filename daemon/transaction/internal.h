@@ -11,17 +11,21 @@
 
 /* Access: the rules of [access] and [cors] */
 
-enum authentication_verdict {
-    AUTHENTICATION_GOOD,    /* transaction->user is set */
-    AUTHENTICATION_NONE,    /* no credentials, or wrong ones: 401 */
-    AUTHENTICATION_LIMITED, /* too many failures: 429; transaction->retry_after_s is set */
-    AUTHENTICATION_BUSY,    /* the offload queue is full: 503 */
-    AUTHENTICATION_WAITING, /* an offload thread verifies the password */
-};
+/*
+ * Verifies the credentials of the request against the users of RULE, if it has any. Returns 0;
+ * LOOKUP_MUST_WAIT, an offload thread verifies the password; or the status to send: 401, 429, 503.
+ * The owning thread.
+ */
+int access_authenticate(struct transaction *transaction, const struct config_access *rule);
 
-/* Verifies the credentials of the request against the users of RULE. The owning thread. */
-enum authentication_verdict authentication_verify(struct transaction *transaction,
-                                                  const struct config_access *rule);
+/*
+ * Decides about the file at PATH, which may be another one than the request names: an index file, a
+ * fallback. The client needs the rules of both paths. Returns as lookup_path().
+ */
+int access_check_file(struct transaction *transaction, const char *path);
+
+/* The same for an error page or a variant, which can be left out: if a password is needed, false. */
+bool access_permits_now(struct transaction *transaction, const char *path);
 
 /* True if the request, for a path with a rule, is a preflight. */
 bool cors_is_preflight(const struct request *request);
@@ -73,6 +77,9 @@ enum {
     LOOKUP_NOT_ACCEPTABLE = -2, /* no variant has a content coding that the request accepts */
 };
 
+/* [access] refuses the file with STATUS, which lookup_status() returns. */
+#define LOOKUP_REFUSED(status) (-(status))
+
 /*
  * The thread cache's resource for the request's target and accepted codings. NULL if it has none or
  * must load it again; transaction->waiting is set if the loading has begun. Borrowed until the next
@@ -87,7 +94,8 @@ struct resource *lookup_in_thread_cache(struct transaction *transaction);
 void lookup_store_in_thread_cache(const struct transaction *transaction, struct resource *resource);
 
 /*
- * Finds the file at PATH (canonical, below the root; or an error page's). Returns 0 with a
+ * Finds the file at PATH (canonical, below the root; or an error page's), which ends with a NUL, and
+ * decides by [access] whether the client may have it. Returns 0 with a
  * reference in *FOUND, LOOKUP_MUST_WAIT, or an errno: EISDIR for a directory; EBUSY if it is not in
  * the page cache and the offload queue is full. Sets transaction->outcome.
  */

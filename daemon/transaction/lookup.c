@@ -250,6 +250,8 @@ enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
 int lookup_status(int failed)
 {
+    if (failed <= LOOKUP_REFUSED(400))
+        return -failed;
     return failed == LOOKUP_NOT_ACCEPTABLE ? 406 : files_status(failed);
 }
 
@@ -445,8 +447,14 @@ int lookup_path(struct transaction *transaction, const char *path, size_t length
                 struct resource **found)
 {
     const struct transaction_context *context = transaction->context;
-    int failed = find_path(transaction, (struct span){path, length}, found);
+    int failed = find_path(transaction, (struct span){path, length}, found), refused;
 
+    if (failed == 0 && context->worker->config->access_count > 0) {
+        refused = access_check_file(transaction, path);
+        if (refused != 0)
+            resource_release(context->worker->cache, *found);
+        return refused;
+    }
     if (failed == ENOENT || failed == EISDIR)
         note_absence(transaction,
                      context->loop_now_ns + context->worker->config->cache_revalidate * NS_PER_MS);
@@ -537,6 +545,20 @@ static bool has_variant(const struct resource *resource, enum coding coding)
             !atomic_load_explicit(&resource->gzip_not_smaller, memory_order_relaxed));
 }
 
+/* True if the client may have the precompressed file for CODING, if there is one. */
+static bool variant_is_permitted(struct transaction *transaction, const struct resource *resource,
+                                 enum coding coding)
+{
+    char path[VARIANT_PATH_MAX] UNINITIALIZED;
+
+    if (resource->variants.member[coding].inode == 0 ||
+        transaction->context->worker->config->access_count == 0)
+        return true;
+    snprintf(path, sizeof(path), "%s%s", resource->file_path.start,
+             coding_extensions[coding].start);
+    return access_permits_now(transaction, path);
+}
+
 /* Returns EBUSY if an acceptable variant exists but cannot be loaded now. */
 static int choose_variant(struct transaction *transaction, struct resource *resource,
                           struct resource **chosen)
@@ -548,7 +570,9 @@ static int choose_variant(struct transaction *transaction, struct resource *reso
     while (coding_next(&accepts, &coding)) {
         int failed;
 
-        if (coding == CODING_IDENTITY ? resource->coded_only : !has_variant(resource, coding))
+        if (coding == CODING_IDENTITY ? resource->coded_only
+                                      : !has_variant(resource, coding) ||
+                                            !variant_is_permitted(transaction, resource, coding))
             continue;
         if (coding == CODING_IDENTITY) {
             *chosen = resource;

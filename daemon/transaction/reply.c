@@ -207,8 +207,11 @@ static size_t error_page_path(const struct transaction *transaction, int status,
     static const char ending[] = ".html";
     const char *directory = transaction->site->error_pages;
     size_t length = strlen(directory);
-    char *at = path + length;
+    char *at;
 
+    if (length > 0 && directory[length - 1] == '/')
+        length--;
+    at = path + length;
     if (directory[0] != '/' || length + DECIMAL_MAX + sizeof(ending) >= TARGET_PATH_MAX)
         return 0;
     memcpy(path, directory, length);
@@ -226,7 +229,7 @@ static enum transaction_result put_error(struct transaction *transaction, int st
     struct resource *page;
     int failed = ENOENT;
 
-    if (length > 0)
+    if (length > 0 && access_permits_now(transaction, path))
         failed = lookup_path(transaction, path, length, &page);
     transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
     if (failed == LOOKUP_MUST_WAIT)

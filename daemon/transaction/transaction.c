@@ -45,27 +45,6 @@ static enum transaction_result respond_allowed(struct transaction *transaction,
     return handler_files(transaction, target);
 }
 
-static enum transaction_result respond_authenticated(struct transaction *transaction,
-                                                     const struct target *target,
-                                                     const struct config_access *rule)
-{
-    switch (authentication_verify(transaction, rule)) {
-    case AUTHENTICATION_GOOD:
-        break;
-    case AUTHENTICATION_NONE:
-        transaction->realm = rule->realm != NULL ? rule->realm : "Restricted";
-        return reply_error(transaction, 401);
-    case AUTHENTICATION_LIMITED:
-        transaction->may_wait = false; /* when processed again it would be counted again */
-        return reply_error(transaction, 429);
-    case AUTHENTICATION_BUSY:
-        return reply_queue_full(transaction);
-    case AUTHENTICATION_WAITING:
-        return TRANSACTION_WAITING;
-    }
-    return respond_allowed(transaction, target);
-}
-
 /* By the rules of [access] and [cors] for the path. */
 static enum transaction_result respond_to_target(struct transaction *transaction,
                                                  const struct target *target)
@@ -73,6 +52,7 @@ static enum transaction_result respond_to_target(struct transaction *transaction
     const struct config *config = transaction->context->worker->config;
     const struct config_access *rule = access_find(config, transaction->site->number, target->path);
     _Atomic uint64_t *metrics = transaction->context->metrics;
+    int status;
 
     transaction->cors = cors_find(config, transaction->site->number, target->path);
     transaction->personal = rule != NULL || transaction->cors != NULL;
@@ -85,9 +65,10 @@ static enum transaction_result respond_to_target(struct transaction *transaction
             metric_add(metrics, METRIC_preflights_refused, 1);
         return reply_options(transaction);
     }
-    return rule != NULL && rule->users.file != NULL
-               ? respond_authenticated(transaction, target, rule)
-               : respond_allowed(transaction, target);
+    status = rule != NULL ? access_authenticate(transaction, rule) : 0;
+    if (status == LOOKUP_MUST_WAIT)
+        return TRANSACTION_WAITING;
+    return status != 0 ? reply_error(transaction, status) : respond_allowed(transaction, target);
 }
 
 /* Selects the handler by method and path. */
@@ -229,6 +210,7 @@ static enum transaction_result end_transaction(struct transaction *transaction,
     }
     state->began_ns = 0;
     state->login = 0;
+    state->login_rule = NULL;
     state->retries = 0;
     if (UNLIKELY(state->loaded != NULL))
         loading_discard(state, transaction->context->worker->cache);

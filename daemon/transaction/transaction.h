@@ -40,8 +40,9 @@ struct client {
 struct transaction_state {
     uint64_t began_ns;       /* monotonic: time of the first processing; 0: no request waits */
     struct load_job *loaded; /* results of offload threads for this request */
-    uint8_t login;           /* result of authentication_verify(); 0: none */
-    uint8_t retries;         /* lookups that were repeated because a directory was replaced */
+    const struct config_access *login_rule; /* whose users login is about */
+    uint8_t login;                          /* result of a verified password; 0: none */
+    uint8_t retries; /* lookups that were repeated because a directory was replaced */
     void (*resume)(
         struct transaction_state *state); /* called when a job is done; set by the protocol */
 };
@@ -51,25 +52,26 @@ struct transaction {
     struct client *client;
     struct transaction_state *state;
     const struct request *request;
-    const struct site *site;            /* serves the request's host */
-    const struct config_redirect *rule; /* applies to the path; NULL: none */
-    const char *path;                   /* canonical; NULL: not known */
-    const uint8_t *address;             /* the client's; see client_address.h */
-    struct span user;                   /* verified, of the configuration; length 0: none */
-    const struct config_cors *cors;     /* applies to the path; NULL: none */
-    bool preflight;                     /* an OPTIONS request for it by a page of another origin */
-    const char *realm;                  /* a 401 names it */
-    uint64_t began_ns;                  /* as in struct transaction_state */
-    enum outcome outcome;               /* OUTCOME_ERROR until a file is looked up */
-    uint64_t representation_bytes;      /* complete length, for a 416 */
-    bool varies;                        /* the representation was selected by Accept-Encoding */
-    uint32_t retry_after_s;             /* a 429 or 503 says so */
-    coding_preference accepts;          /* content codings for the response, best first */
-    bool uncoded;                       /* identity is not the client's first choice: a range */
-    bool personal;                      /* not every client gets this response: do not share it */
-    uint64_t until_ns;                  /* monotonic: so long nothing better than what is found */
-    bool may_wait;                      /* false: the request must not be processed again */
-    bool waiting;                       /* an offload job loads its file or page */
+    const struct site *site;             /* serves the request's host */
+    const struct config_redirect *rule;  /* applies to the path; NULL: none */
+    const char *path;                    /* canonical; NULL: not known */
+    const uint8_t *address;              /* the client's; see client_address.h */
+    const struct config_access *granted; /* its client and users have been checked; NULL: none */
+    struct span user;                    /* verified, of the configuration; length 0: none */
+    const struct config_cors *cors;      /* applies to the path; NULL: none */
+    bool preflight;                      /* an OPTIONS request for it by a page of another origin */
+    const char *realm;                   /* a 401 names it */
+    uint64_t began_ns;                   /* as in struct transaction_state */
+    enum outcome outcome;                /* OUTCOME_ERROR until a file is looked up */
+    uint64_t representation_bytes;       /* complete length, for a 416 */
+    bool varies;                         /* the representation was selected by Accept-Encoding */
+    uint32_t retry_after_s;              /* a 429 or 503 says so */
+    coding_preference accepts;           /* content codings for the response, best first */
+    bool uncoded;                        /* identity is not the client's first choice: a range */
+    bool personal;                       /* not every client gets this response: do not share it */
+    uint64_t until_ns;                   /* monotonic: so long nothing better than what is found */
+    bool may_wait;                       /* false: the request must not be processed again */
+    bool waiting;                        /* an offload job loads its file or page */
 };
 
 /* Processes a request up to its response: limits, thread cache, handler. */

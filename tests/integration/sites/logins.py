@@ -63,6 +63,31 @@ def passwords_of_each_kind_are_verified(bench):
 
 
 @test
+def file_of_another_rule_needs_its_users_too(bench):
+    """Ann is in both files, Bob in the one of the path only."""
+    rules = "[files]\nfallback = /app/index.html\n[access /d]\nusers = @/users\n[access /d/index.html]\nusers = @/more\n" \
+            "[access /app]\nusers = @/more\nrealm = More\n[access /errors]\nusers = @/more\n"
+    server = SiteServer(bench, rules)
+    write_users(server, [f"ann:{HASHES['bcrypt']}", f"bob:{HASHES['sha256']}"])
+    write_users(server, [f"ann:{HASHES['bcrypt']}"], "more")
+    for path in ("d/index.html", "d/f", "app/index.html", "errors/404.html"):
+        server.put(f"www/{path}", path)
+    with server:
+        for version in VERSIONS:
+            for _ in range(3):  # after another client got the file
+                for target, user, status, body in (
+                        ("/d/", "ann", 200, "d/index.html"), ("/d/", "bob", 401, None), ("/d/f", "bob", 200, "d/f"),
+                        ("/d/f", "ann", 200, "d/f"), ("/route", "ann", 200, "app/index.html"), ("/route", "bob", 401, None),
+                        ("/none.txt", "ann", 404, None)):
+                    response = login(server, target, user, "pass word", version=version)
+                    expect(response.status, status, f"{target} for {user}, HTTP/{version}")
+                    expect(body or "<!DOCTYPE html>", response.body.decode()[:len(body or "<!DOCTYPE html>")], target)
+                for target in ("/d/", "/d/index.html", "/route"):
+                    expect(server.get(target, version=version).status, 401, f"{target} without a password, HTTP/{version}")
+        expect_in("More", server.get("/route")["www-authenticate"], "the realm of the file")
+
+
+@test
 def wrong_credentials_are_answered_401(bench):
     with staff(bench, "[limits]\nfailed_logins = 0\n" + RULES) as server:
         for version in VERSIONS:

@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import access  # noqa: F401
+import access_model  # noqa: F401
 import cors  # noqa: F401
 import deploys  # noqa: F401
 import first  # noqa: F401

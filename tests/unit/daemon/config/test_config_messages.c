@@ -192,6 +192,9 @@ static const struct word_error file_errors[] = {
      "'deflate' is not the suffix of a coding", "allowed: br, zst, gz"},
     {"[host a.test]\nextensions = a/b\n", 2, 14, "a/b", "'a/b' is not a file name extension",
      "write the extension without the dot: html, not .html"},
+    {"[files]\nfallback = /a/../b.html\n", 2, 12, "/a/../b.html",
+     "'/a/../b.html' has an empty, '.' or '..' segment",
+     "write it from the document root, as in /index.html"},
     {"[files]\nerror_pages = errors\n", 2, 15, "errors", "'errors' does not begin with '/'",
      "write it from the document root, as in /errors"},
 };
