@@ -21,12 +21,14 @@
 
 /*
  * Mozilla's Server Side TLS 5.8, "intermediate": the client's order decides, because only the
- * client knows whether it has instructions for AES. The suites of TLS 1.3 are OpenSSL's default.
+ * client knows whether it has instructions for AES; with prefer_aes128 the order of these lists.
  */
 static const char intermediate_ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+static const char tls13_ciphers[] =
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 /*
  * OpenSSL before 3.5 knows neither the first group nor the slash: before it are those for which the
  * server requests another key share if the client supports them.
@@ -132,6 +134,8 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_security_level(context, 2);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                      SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_TICKET);
+    if (config->tls_prefer_aes128)
+        SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1); /* one recv() for a record, not one for its header, too */
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -140,7 +144,8 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_alpn_select_cb(context, select_alpn_protocol,
                                alpn_protocols + (config->http2_enabled ? 0 : ALPN_HTTP2_BYTES));
     if (SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
-        SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 && use_groups(context) &&
+        SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
+        SSL_CTX_set_ciphersuites(context, tls13_ciphers) == 1 && use_groups(context) &&
         SSL_CTX_set_session_id_context(context, session_context, sizeof(session_context) - 1) ==
             1 &&
         (!config->tls_session_tickets || tickets == NULL || tls_tickets_use(tickets, context) == 0))

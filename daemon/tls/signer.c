@@ -1,5 +1,5 @@
 /* The checks of longjmp() take a change to another stack for an error. */
-#undef _FORTIFY_SOURCE
+#undef _FORTIFY_SOURCE /* NOLINT(clang-diagnostic-reserved-macro-identifier) */
 
 #include "daemon/tls/signer.h"
 

@@ -1,8 +1,9 @@
 """What counters and log say about TLS."""
 import json
+import re
 import ssl
 
-from harness import Exchange, expect, run, test, until
+from harness import Exchange, expect, expect_in, run, test, until
 from probes import REFUSED_CIPHER
 from sessions import full, is_resumed
 
@@ -99,6 +100,21 @@ def each_group_is_negotiated_and_counted(bench):
                 wanted[f"group_{name}"] = wanted.get(f"group_{name}", 0) + 1
                 until(lambda w=wanted: {k: v for k, v in tls_counters(server).items() if k.startswith("group_")} == w,
                       f"{offered}, {used}: {wanted}")
+
+
+@test
+def aes128_is_preferred_on_request(bench):
+    """Not to ChaCha20 if the client prefers that: it has no instructions for AES."""
+    def cipher(server, offered):
+        return re.search(r"Cipher is (\S+)", server.probe("-tls1_3", "-ciphersuites", ":".join(offered))).group(1)
+
+    aes128, aes256, chacha = "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"
+    for setting, wanted in (("off", aes256), ("on", aes128)):
+        with bench.start(tls__prefer_aes128=setting) as server:
+            expect(cipher(server, [aes256, chacha, aes128]), wanted, f"prefer_aes128 = {setting}")
+            expect(cipher(server, [chacha, aes256, aes128]), chacha, "a client that prefers ChaCha20")
+            said = server.probe("-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256")
+            expect_in(f"Cipher is ECDHE-ECDSA-AES{wanted[8:11]}-GCM", said, "TLS 1.2")
 
 
 @test
