@@ -670,12 +670,17 @@ static void ping_is_answered(void **state)
 
 static void answer_without_a_ping_is_a_fault(void **state)
 {
-    int status;
+    int fd, status;
 
     (void)state;
     keys_process_check(&scene.process, TIMEOUT_MS, 0, 3);
     scene.process.pinged_ns = 0;
+    send_set(SET, EC, KEYS);
+    fd = add_client(SET);
+    check_signature(fd, EC, key[EC], 0x0403); /* so it has answered the ping, too */
+    suspend();                                /* it must not end when its channel is closed */
     await_report(1);
+    close(fd);
     assert_int_equal(segment_master(&scene.segment)->metrics[METRIC_protocol_errors], 1);
     assert_true(channel_is_broken(scene.process.child.channel));
     status = await_end();
