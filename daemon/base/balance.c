@@ -209,25 +209,35 @@ uint32_t balance_decide(struct balance *balance, const struct balance_load *load
 
 /* Credit */
 
-enum { CREDIT_LEAST = 16 /* connections */ };
+enum { CREDIT_LEAST = 8 /* connections */ };
 
 static void add_credit(struct balance_credit *credit, uint64_t milli)
 {
     credit->milli = milli < UINT64_MAX - credit->milli ? credit->milli + milli : UINT64_MAX;
 }
 
+struct balance_credit balance_credit_of_new(const struct balance_load *load, uint32_t count,
+                                            uint32_t owner)
+{
+    uint64_t others_open = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        others_open += i != owner ? load[i].open : 0;
+    if (count > 0)
+        others_open /= count;
+    return (struct balance_credit){(others_open + CREDIT_LEAST) * 1000};
+}
+
 void balance_refill(struct balance_credit *credit, const struct balance_load *load,
                     const uint32_t *closed, uint32_t count, uint32_t owner)
 {
-    uint64_t others_open = 0, others_closed = 0, max;
+    uint64_t others_closed = 0, max;
 
     if (count < 2)
         return;
-    for (uint32_t i = 0; i < count; i++) {
-        others_open += i != owner ? load[i].open : 0;
+    max = balance_credit_of_new(load, count, owner).milli;
+    for (uint32_t i = 0; i < count; i++)
         others_closed += i != owner ? closed[i] : 0;
-    }
-    max = (others_open / count + CREDIT_LEAST) * 1000;
     add_credit(credit, others_closed * 1000 / (count - 1));
     if (credit->milli > max)
         credit->milli = max;

@@ -84,15 +84,17 @@ static inline uint32_t balance_interval_ms(const struct balance *balance)
 
 /*
  * How many more connections an owner may receive that may lie about its load. A new owner has as
- * many as make an equal share; then it gets as many as the others close on average, and those that
- * it gives itself. So what it receives brings it to an equal share and keeps it there.
+ * many as make an equal share of those that the others have then; later it gets as many as the
+ * others close on average, and those that it gives itself. So what it receives brings it to an equal
+ * share and keeps it there.
  */
 struct balance_credit {
     uint64_t milli; /* thousandths of connections */
 };
 
-/* Of a new owner: the next refill cuts it to an equal share. */
-#define BALANCE_CREDIT_FULL ((struct balance_credit){UINT64_MAX})
+/* That of a new owner. LOAD is what all COUNT owners claim; the new one is OWNER. */
+struct balance_credit balance_credit_of_new(const struct balance_load *load, uint32_t count,
+                                            uint32_t owner);
 
 /*
  * Refills the credit of OWNER. LOAD is what all COUNT owners claim, CLOSED how many connections each

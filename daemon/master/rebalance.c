@@ -306,12 +306,28 @@ static void start(struct master *master)
     schedule(rebalance, since_ms < BALANCE_MOVING_MS ? BALANCE_MOVING_MS - (uint32_t)since_ms : 0);
 }
 
+/* What the current workers that serve, of which WORKER is a new one, claim to have open. */
+static struct balance_credit credit_of_added(const struct master *master,
+                                             const struct worker_process *worker)
+{
+    const struct workers *workers = &master->workers;
+    struct balance_load load[WORKERS_MAX + 1] = {{0}};
+    uint32_t count = 1; /* the new one is the first */
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (i != worker->slot && worker_is_current(workers, &workers->worker[i]) &&
+            workers->worker[i].state == WORKER_SERVING)
+            load[count++].open =
+                at_most(worker_process_load(&workers->worker[i], &master->segment), OPEN_MAX);
+    return balance_credit_of_new(load, count, 0);
+}
+
 void rebalance_added(struct master *master, const struct worker_process *worker)
 {
     struct rebalance *rebalance = &master->rebalance;
 
     rebalance->share[worker->slot] =
-        (struct rebalance_share){.credit = BALANCE_CREDIT_FULL,
+        (struct rebalance_share){.credit = credit_of_added(master, worker),
                                  .closed = connections_closed_by(&master->segment, worker->slot)};
     if (!is_on(master))
         return;

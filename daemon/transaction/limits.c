@@ -324,7 +324,7 @@ uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key)
     return entry != NULL ? atomic_load_explicit(&entry->rejected, memory_order_relaxed) : 0;
 }
 
-/* What one worker has accepted */
+/* Accepted requests of one worker */
 
 /* Each key has two entries: under itself of the limit, under its complement of the share. */
 struct rate_guard {
