@@ -26,6 +26,12 @@ if(HARDENING AND NOT SANITIZER)
     add_flag(-fstack-protector-strong)
     add_flag(-fstack-clash-protection)
     add_flag(-ftrivial-auto-var-init=zero) # UNINITIALIZED (common/macros.h) exempts a variable
-    add_flag(-fcf-protection=full)         # x86: checks the targets of indirect branches, and return addresses
-    add_flag(-mbranch-protection=standard) # ARM: the same
+    add_flag(-mbranch-protection=standard) # ARM: checks the targets of indirect branches, and return addresses
+    # x86: the same, if the linker marks the programs for it. It does if all objects are marked, those of the C library
+    # included, which Debian's are not.
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=Scrt1.o OUTPUT_VARIABLE start_file OUTPUT_STRIP_TRAILING_WHITESPACE)
+    execute_process(COMMAND ${CMAKE_READELF} -n ${start_file} OUTPUT_VARIABLE start_notes ERROR_QUIET)
+    if(start_notes MATCHES "IBT, SHSTK")
+        add_flag(-fcf-protection=full)
+    endif()
 endif()

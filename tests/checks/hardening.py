@@ -13,9 +13,9 @@ import sys
 
 SKIPPED = 77
 
-# What gcc records; each must be there for every source file. The last two exist on x86 and on ARM only.
+# What gcc records; each must be there for every source file. The first of BRANCHES has an effect in a marked program only.
 OPTIONS = {"-fstack-protector-strong", "-fstack-clash-protection", "-ftrivial-auto-var-init=zero", "-fPIE"}
-BRANCHES = {"x86-64": "-fcf-protection=full", "AArch64": "-mbranch-protection=standard"}
+BRANCHES = {"X86-64": "-fcf-protection=full", "AArch64": "-mbranch-protection=standard"}
 
 
 def readelf(program, *options):
@@ -52,11 +52,15 @@ def of_symbols(program):
 
 def of_options(program):
     machine = re.search(r"Machine:.*?(X86-64|AArch64)", readelf(program, "-h"))
-    wanted = OPTIONS | ({BRANCHES[machine[1].replace("X", "x")]} if machine else set())
     units = readelf(program, "--debug-dump=info", "--dwarf-depth=1")  # without what they contain
     producers = set(re.findall(r"DW_AT_producer.*?: (GNU C\d.*)", units))
+    branches = {BRANCHES[machine[1]]} if machine else set()
+    if machine and machine[1] == "X86-64" and "SHSTK" not in readelf(program, "-n"):
+        if any(branches & set(producer.split()) for producer in producers):
+            yield f"has source files with {' '.join(branches)}, which has no effect: the program is not marked"
+        branches = set()
     for producer in producers:
-        missing = wanted - set(producer.split())
+        missing = (OPTIONS | branches) - set(producer.split())
         if missing:
             yield f"has a source file without {' '.join(sorted(missing))}"
 
