@@ -358,6 +358,7 @@ void workers_free(struct workers *workers)
         channel_close(workers->worker[i].commands);
         channel_close(workers->worker[i].connections);
         channel_close(workers->worker[i].unread);
+        free(workers->worker[i].returned_sockets);
         tls_context_free(workers->worker[i].tls);
     }
     free(workers->worker);
