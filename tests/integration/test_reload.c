@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
