@@ -344,7 +344,8 @@ static int close_others(const struct sandbox_setup *setup)
 
     if (keep == NULL)
         return -1;
-    memcpy(keep, setup->keep, setup->keep_count * sizeof(*keep));
+    if (setup->keep_count > 0)
+        memcpy(keep, setup->keep, setup->keep_count * sizeof(*keep));
     if (setup->root_count > 0)
         memcpy(keep + setup->keep_count, setup->roots, setup->root_count * sizeof(*keep));
     failed = sandbox_close_others(keep, setup->keep_count + setup->root_count);
