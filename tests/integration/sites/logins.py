@@ -180,13 +180,11 @@ def many_logins_at_once_are_verified_and_remembered(bench):
 
 
 @test
-def file_is_read_again_by_reload_only(bench):
+def file_is_read_again_by_reload(bench):
     with staff(bench) as server:
         expect(login(server, "/private/a", "bcrypt", "pass word").status, 200, "before")
         write_users(server, [f"new:{HASHES['sha256']}"])
-        expect(login(server, "/private/a", "bcrypt", "pass word").status, 200, "the file has changed")
-        expect(login(server, "/private/a", "new", "pass word").status, 401, "no reload yet")
-        expect_in("reloaded: generation 2", server.reload(RULES), "reload")
+        expect_in("reloaded: generation", server.reload(RULES), "reload")
         expect(login(server, "/private/a", "bcrypt", "pass word").status, 401, "removed")
         expect(login(server, "/private/a", "new", "pass word").status, 200, "added")
         write_users(server, ["new:plain"])
