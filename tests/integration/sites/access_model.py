@@ -1,13 +1,15 @@
-"""Random rules of [access] and requests, compared with a model: 250 hosts with rules of their own, 400 requests to each."""
+"""Random rules of [access] and requests, compared with a model: 250 hosts with rules of their own (ACCESS_HOSTS:
+another number), 400 requests to each."""
 import base64
 import gzip
+import os
 import random
 import socket
 import urllib.parse
 
 from site_server import SiteServer, expect, test
 
-HOSTS, REQUESTS, BATCH = 250, 400, 100
+HOSTS, REQUESTS, BATCH = int(os.environ.get("ACCESS_HOSTS", "250")), 400, 100
 FILES = ("index.html", "priv/index.html", "priv/x", "priv/pub/y", "pub/z.txt", "pub/priv/x", "private/x", "a b/c d.txt", "caf\u00e9/x",
          "d/e/f/g.txt", "d/e/index.html", "empty/sub/x", "z/app.js", "z/app.js.gz", "app/index.html", "target/t.html",
          "errors/403.html", "errors/404.html", "errors/401.html", "50%/x", "e=q/x")

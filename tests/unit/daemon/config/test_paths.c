@@ -183,7 +183,14 @@ static void rules_of_the_host_come_first(void **state)
     release(&loaded);
 }
 
+/* AddressSanitizer makes each growth of a large array a copy. */
+#ifdef __SANITIZE_ADDRESS__
+enum { RULES = 1000 };
+#define LAST_RULE "/1000 = 301 /0\n"
+#else
 enum { RULES = 20000 };
+#define LAST_RULE "/20000 = 301 /0\n"
+#endif
 
 /* Rule I leads to rule I + 1; LAST is its target if it is not empty. */
 static char *chain_of_rules(const char *below, const char *target, const char *last)
@@ -207,7 +214,7 @@ static void long_chain_is_checked_in_linear_time(void **state)
         const char *below, *target, *last;
         bool loops;
     } chains[] = {
-        {"", "/", "", false},   {"", "/", "/20000 = 301 /0\n", true},
+        {"", "/", "", false},   {"", "/", LAST_RULE, true},
         {"/*", "/", "", false}, {"", "https://h.test/", "[host h.test]\nroot = /\n", false},
         {"", NULL, "", false},
     };
