@@ -89,8 +89,6 @@ struct tls_session {
     struct sealed_rest *rest; /* NULL: none */
     struct batch *batch;      /* within a write: where records go */
     bool more;                /* another record follows at once */
-    bool answered;            /* this call has sent a flight: the client's has not arrived yet */
-    bool ticket_due;          /* a session ticket of TLS 1.3 goes with the first response */
     bool ended;               /* the client has closed its side of the socket */
     bool failed;              /* a fatal error has occurred: nothing more may be sent */
 };
@@ -130,12 +128,9 @@ static bool send_rest(const struct connection *connection)
 static int bio_read(BIO *bio, char *buffer, size_t length, size_t *got)
 {
     struct connection *connection = BIO_get_data(bio);
-    ssize_t result = -1;
+    ssize_t result = recv(connection->fd, buffer, length, 0);
 
     BIO_clear_retry_flags(bio);
-    errno = EAGAIN;
-    if (!connection->tls->answered)
-        result = recv(connection->fd, buffer, length, 0);
     *got = result > 0 ? (size_t)result : 0;
     if (result < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(bio);
@@ -159,7 +154,6 @@ static int bio_write(BIO *bio, const char *data, size_t length, size_t *sent)
     if (send_rest(connection))
         result = send(connection->fd, data, length, send_flags(connection->tls->more));
     *sent = result > 0 ? (size_t)result : 0;
-    connection->tls->answered = true;
     if (result < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_write(bio);
     return result > 0;
@@ -321,17 +315,13 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
     const struct event_loop *loop = connection->loop;
     int result;
 
-    tls->answered = false;
     if (loop->signer == NULL)
         result = SSL_do_handshake(tls->ssl);
     else if (!signer_run(loop->signer, &tls->handshake, tls->ssl, connection,
                          loop->context.loop_now_ns, &result))
         return TLS_WANTS_SIGNATURE;
-    if (result == 1) {
-        tls->ticket_due = SSL_version(tls->ssl) == TLS1_3_VERSION &&
-                          (SSL_get_options(tls->ssl) & SSL_OP_NO_TICKET) == 0;
+    if (result == 1)
         return TLS_DONE;
-    }
     *failure = failure_of(ERR_GET_REASON(ERR_peek_error()));
     switch (explain(tls, result)) {
     case TLS_WANTS_READ:
@@ -379,7 +369,6 @@ static ssize_t tls_read(struct connection *connection, void *buffer, size_t leng
     int result = 1;
 
     connection->buffered = false;
-    tls->answered = false;
     while (total < length && more) {
         result = SSL_read_ex(tls->ssl, to + total, length - total, &got);
         if (result != 1)
@@ -558,9 +547,6 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
     batch.bytes = connection->loop->space->tls_records;
     batch.used = batch.plain = 0;
     batch.count = 0;
-    if (tls->ticket_due)
-        SSL_new_session_ticket(tls->ssl);
-    tls->ticket_due = false;
     tls->batch = &batch;
     sealed = seal_batch(connection, gather, left);
     tls->batch = NULL;

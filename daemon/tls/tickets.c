@@ -181,5 +181,8 @@ int tls_tickets_use(struct tls_tickets *tickets, SSL_CTX *context)
 {
     SSL_CTX_set_app_data(context, tickets);
     SSL_CTX_clear_options(context, SSL_OP_NO_TICKET);
-    return SSL_CTX_set_tlsext_ticket_key_evp_cb(context, select_ticket_key) == 1 ? 0 : -1;
+    return SSL_CTX_set_num_tickets(context, 1) == 1 &&
+                   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, select_ticket_key) == 1
+               ? 0
+               : -1;
 }
