@@ -43,7 +43,9 @@ class Segment:
         result = {}
         for _, at in self.entries(METRICS):
             section, offset = SECTION_OF_SCOPE[self.get("B", at + 176)], self.get("I", at + 180)
-            result[self.text(at, 32)] = sum(self.get("Q", block + offset) for _, block in self.entries(section, SLOTS.get(section)))
+            if self.text(at, 32): # an entry without a name is no metric
+                result[self.text(at, 32)] = sum(self.get("Q", block + offset)
+                                                for _, block in self.entries(section, SLOTS.get(section)))
         return result
 
     def threads(self):
