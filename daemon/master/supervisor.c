@@ -327,7 +327,8 @@ static void free_slot(struct master *master)
     struct workers *workers = &master->workers;
     struct worker_process *old = workers_highest(workers, worker_is_old);
     struct worker_process *oldest = oldest_leaving(workers);
-    uint64_t grace_ns = master->config->workers_stop_grace * NS_PER_MS;
+    /* For a last request on each connection that cannot move to another worker. */
+    uint64_t grace_ns = master->config->workers_drain_timeout * NS_PER_MS;
 
     workers->hold_sockets = false;
     if (workers_count(workers, is_finishing) > 0)
