@@ -55,7 +55,7 @@ enum board_level { BOARD_DEBUG, BOARD_INFO, BOARD_WARN, BOARD_ERROR };
 /*
  * Publishes the board NAME of a server on PORT. Call it before threads and children exist, after
  * daemon(). NAME: letters, digits, '.', '_', '-'. Returns 0, or -1 with errno: EEXIST if a running
- * program has this name, EINVAL if it is no name. The board of a dead program is replaced.
+ * program has this name, EINVAL if NAME is not valid. The board of a dead program is replaced.
  */
 int board_open(const char *name, int port);
 
@@ -75,7 +75,7 @@ void board_end_at(int status, uint64_t bytes, uint64_t now_ns);
 /* The client of the thread's requests from now on: a struct sockaddr. Without it, 127.0.0.1. */
 void board_client(const void *sockaddr);
 
-/* What the calling thread does now. board_begin() sets WRITE, board_end() IDLE. */
+/* Sets the state of the calling thread. board_begin() sets WRITE, board_end() IDLE. */
 void board_state(enum board_state state);
 
 /* Name of the calling thread, at most 15 bytes; without it readers show its number. */
@@ -114,9 +114,9 @@ void board_event(enum board_level level, const char *format, ...)
 uint64_t board_now(void);
 
 /*
- * Offers COMMANDS, separated by blanks ("threads queue"), to wsconsole and wsctl. A thread of its own calls
- * HANDLE with a command and its argument ("" if there is none). HANDLE returns 0, or -1 with the
- * reason in ANSWER (SIZE bytes). Returns 0, or -1 with errno. Once, after board_open().
+ * Offers COMMANDS, separated by blanks ("threads queue"), to wsconsole and wsctl. Another thread
+ * calls HANDLE with a command and its argument ("" if there is none). HANDLE returns 0, or -1 with
+ * the reason in ANSWER (SIZE bytes). Returns 0, or -1 with errno. Once, after board_open().
  */
 int board_control(int (*handle)(const char *command, const char *argument, char *answer,
                                 size_t size),
@@ -293,7 +293,7 @@ struct wsboard {
 static struct {
     struct wsboard *board; /* NULL: not open */
     int pid;               /* of the process that opened it */
-    int worker;            /* slot of this process; the next two are no slots */
+    int worker;            /* slot of this process, or WSBOARD_UNKNOWN or the next two */
     int wanted;            /* slot of board_worker(); -1: the first free one */
     pthread_key_t key;     /* frees the slot of a thread at its end */
     char path[160], socket_path[108];
@@ -484,7 +484,7 @@ static struct wsboard_slot *wsboard_own_slot(void)
     return wsboard_self.slot;
 }
 
-/* In a child by fork(): it takes slots of its own. */
+/* After fork(), in the child, which takes its own slots. */
 static void wsboard_forked(void)
 {
     wsboard_process.worker = WSBOARD_UNKNOWN;
@@ -930,34 +930,36 @@ static int wsboard_is_alive(int fd)
            wsboard_start_ticks(header.pid) == header.start_ticks;
 }
 
-/* Replaces the board PATH, open as FD, if its program is dead. Returns 0 or an errno. */
-static int wsboard_replace(const char *new_path, const char *path, int fd)
+/* Removes the board PATH, open as FD, if its program is dead. Returns 0, EAGAIN or another errno. */
+static int wsboard_remove_dead(const char *path, int fd)
 {
     struct stat held, named;
 
-    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0) /* one program at a time replaces it */
+    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0) /* one program at a time removes it */
         return errno;
     if (stat(path, &named) != 0 || named.st_ino != held.st_ino)
         return EAGAIN; /* another program has replaced or removed it */
     if (wsboard_is_alive(fd))
         return EEXIST;
-    return rename(new_path, path) != 0 ? errno : 0;
+    return unlink(path) == 0 ? EAGAIN : errno;
 }
 
-/* Gives the file NEW_PATH the name PATH, unless a running program has it. Returns 0 or an errno. */
-static int wsboard_publish(const char *new_path, const char *path)
+/* Gives the file FD the name PATH, unless a running program has it. Returns 0 or an errno. */
+static int wsboard_publish(int fd, const char *path)
 {
-    int fd, error;
+    char link[40];
+    int old, error;
 
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     do {
-        if (link(new_path, path) == 0)
-            return unlink(new_path) == 0 ? 0 : errno;
+        if (linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+            return 0;
         if (errno != EEXIST)
             return errno;
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        error = fd >= 0 ? wsboard_replace(new_path, path, fd) : errno == ENOENT ? EAGAIN : errno;
-        if (fd >= 0)
-            close(fd);
+        old = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        error = old >= 0 ? wsboard_remove_dead(path, old) : errno == ENOENT ? EAGAIN : errno;
+        if (old >= 0)
+            close(old);
     } while (error == EAGAIN);
     return error;
 }
@@ -1013,25 +1015,40 @@ static int wsboard_name_is_valid(const char *name)
                length;
 }
 
-/* Creates and maps the file; *BOARD is NULL if it fails. Returns 0 or an errno. */
-static int wsboard_create(const char *path, struct wsboard **board)
+/* Sizes and maps the file FD; *BOARD is NULL if it fails. Returns 0 or an errno. */
+static int wsboard_map(int fd, struct wsboard **board)
 {
     const size_t fixed = offsetof(struct wsboard, slot);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640), error;
+    int error = ftruncate(fd, (off_t)sizeof(struct wsboard)) != 0
+                    ? errno
+                    : posix_fallocate(fd, 0, (off_t)fixed);
     void *memory;
+
+    *board = NULL;
+    if (error != 0)
+        return error;
+    memory = mmap(NULL, sizeof(struct wsboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return errno;
+    *board = (struct wsboard *)memory;
+    return 0;
+}
+
+/* The file has no name until it is complete, so a program that dies before leaves nothing. */
+static int wsboard_create(const char *name, int port, struct wsboard **board)
+{
+    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0640), error;
 
     *board = NULL;
     if (fd < 0)
         return errno;
-    error = ftruncate(fd, (off_t)sizeof(struct wsboard)) != 0
-                ? errno
-                : posix_fallocate(fd, 0, (off_t)fixed);
+    error = wsboard_map(fd, board);
     if (error == 0) {
-        memory = mmap(NULL, sizeof(struct wsboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (memory == MAP_FAILED)
-            error = errno;
-        else
-            *board = (struct wsboard *)memory;
+        wsboard_fill(*board, name, port, wsboard_clock(CLOCK_REALTIME));
+        WSBOARD_PUBLISH((*board)->header.ready, 1u);
+        error = wsboard_publish(fd, wsboard_process.path);
+        if (error != 0)
+            munmap(*board, sizeof(**board));
     }
     close(fd);
     return error;
@@ -1040,9 +1057,7 @@ static int wsboard_create(const char *path, struct wsboard **board)
 int board_open(const char *name, int port)
 {
     static int prepared;
-    char new_path[192];
     struct wsboard *board = NULL;
-    uint64_t now_ns = wsboard_clock(CLOCK_REALTIME);
     int error = EINVAL;
 
     if (wsboard_process.board != NULL)
@@ -1058,19 +1073,7 @@ int board_open(const char *name, int port)
     if (error == 0) {
         snprintf(wsboard_process.path, sizeof(wsboard_process.path), "/dev/shm/webserverd.%s",
                  name);
-        snprintf(new_path, sizeof(new_path), "%s.%d", wsboard_process.path, (int)getpid());
-        unlink(new_path); /* of a dead process with this pid */
-        error = wsboard_create(new_path, &board);
-        if (error == 0) {
-            wsboard_fill(board, name, port, now_ns);
-            WSBOARD_PUBLISH(board->header.ready, 1u);
-            error = wsboard_publish(new_path, wsboard_process.path);
-        }
-        if (error != 0) {
-            unlink(new_path);
-            if (board != NULL)
-                munmap(board, sizeof(*board));
-        }
+        error = wsboard_create(name, port, &board);
     }
     if (error != 0) {
         errno = error;

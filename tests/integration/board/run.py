@@ -71,6 +71,8 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait(PATIENCE_S)
+        if os.path.exists(f"/dev/shm/webserverd.{NAME}"):  # it has no handler of SIGTERM
+            os.unlink(f"/dev/shm/webserverd.{NAME}")
 
     def kill(self):
         self.process.kill()

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <glob.h>
 #include <sys/wait.h>
 
 static char name[32];
@@ -483,7 +484,8 @@ static void work_until_killed(void)
 /* A reader finds a board that can be read, or none; the next program can open it. */
 static void killed_program_leaves_a_board_that_can_be_replaced(void **state)
 {
-    char why[256];
+    char why[256], pattern[80];
+    glob_t left = {0};
 
     (void)state;
     for (unsigned i = 0; i < 200; i++) {
@@ -509,6 +511,9 @@ static void killed_program_leaves_a_board_that_can_be_replaced(void **state)
         segment_detach(&reader);
     }
     assert_int_equal(in_child(open_board), 0);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
+    snprintf(pattern, sizeof(pattern), "/dev/shm/webserverd.%s*", name);
+    assert_int_equal(glob(pattern, 0, NULL, &left), GLOB_NOMATCH);
 }
 
 /* Failures */
