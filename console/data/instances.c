@@ -42,7 +42,7 @@ static struct instance_load load_of(const struct segment_reader *reader, enum se
     struct instance_load load = {.requests = NAN, .errors = NAN, .p99_ns = NAN, .cores = NAN};
 
     measure(reader, &load);
-    load.connections = (double)segment_reader_sum(reader, METRIC_connections_open);
+    load.connections = (double)segment_connections_open(&reader->map);
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKER_SLOTS); i++)
         load.workers += atomic_load_explicit(&segment_worker_slot(&reader->map, i)->state,
                                              memory_order_relaxed) == WORKER_SERVING;
@@ -63,6 +63,10 @@ static bool describe(const char *name, struct instance *instance)
     if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return false;
     health = segment_health(&reader, clock_monotonic_ns());
+    if (health != SEGMENT_ALIVE && health != SEGMENT_SILENT) {
+        segment_detach(&reader);
+        return false;
+    }
     snprintf(instance->name, sizeof(instance->name), "%s", name);
     escape_bytes(instance->listening, sizeof(instance->listening), reader.map.header.listening,
                  strnlen(reader.map.header.listening, sizeof(reader.map.header.listening)));
@@ -73,7 +77,7 @@ static bool describe(const char *name, struct instance *instance)
     instance->started_ns = reader.map.header.started_ns;
     instance->load = load_of(&reader, health);
     segment_detach(&reader);
-    return health == SEGMENT_ALIVE || health == SEGMENT_SILENT;
+    return true;
 }
 
 static int by_name(const void *a, const void *b)
