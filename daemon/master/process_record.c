@@ -75,6 +75,22 @@ static FILE *open_record(int fd, const char *mode)
     return file;
 }
 
+/* read_living() for the record FD. */
+static size_t read_record(int fd, struct recorded_process **living)
+{
+    FILE *file = open_record(fd, "r");
+    struct recorded_process self;
+    size_t count;
+
+    *living = NULL;
+    if (file == NULL)
+        return 0;
+    identify_this_process(&self);
+    count = read_living(file, &self, living);
+    fclose(file);
+    return count;
+}
+
 void process_record_add(int fd)
 {
     FILE *file = open_record(fd, "r+");
@@ -99,16 +115,10 @@ void process_record_add(int fd)
 
 bool process_record_lives(int fd, pid_t pid)
 {
-    FILE *file = open_record(fd, "r");
-    struct recorded_process self, *living;
+    struct recorded_process *living;
+    size_t count = read_record(fd, &living);
     bool lives = false;
-    size_t count;
 
-    if (file == NULL)
-        return false;
-    identify_this_process(&self);
-    count = read_living(file, &self, &living);
-    fclose(file);
     for (size_t i = 0; i < count; i++)
         lives |= pid == 0 || living[i].pid == pid;
     free(living);
@@ -155,15 +165,9 @@ static void kill_stopped(const struct recorded_process *process, size_t count)
 void process_record_end_all(int fd, int wait_ms)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + (uint64_t)wait_ms * NS_PER_MS;
-    FILE *file = open_record(fd, "r");
-    struct recorded_process self, *living;
-    size_t count;
+    struct recorded_process *living;
+    size_t count = read_record(fd, &living);
 
-    if (file == NULL)
-        return;
-    identify_this_process(&self);
-    count = read_living(file, &self, &living);
-    fclose(file);
     kill_stopped(living, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t now_ns = clock_monotonic_ns();
