@@ -327,8 +327,10 @@ static void free_slot(struct master *master)
     struct workers *workers = &master->workers;
     struct worker_process *old = workers_highest(workers, worker_is_old);
     struct worker_process *oldest = oldest_leaving(workers);
+    uint64_t drain_ms = master->config->workers_drain_timeout;
+    uint64_t stop_ms = master->config->workers_stop_grace;
     /* For a last request on each connection that cannot move to another worker. */
-    uint64_t grace_ns = master->config->workers_drain_timeout * NS_PER_MS;
+    uint64_t grace_ns = (drain_ms > stop_ms ? drain_ms : stop_ms) * NS_PER_MS;
 
     workers->hold_sockets = false;
     if (workers_count(workers, is_finishing) > 0)
