@@ -21,8 +21,8 @@ struct managed_certificates {
 
 /*
  * Finds a certificate for each name of [acme]. MANAGED is all zero. One in the state directory that
- * cannot be used is logged and renamed, and a self-signed one, which is made anew, replaces it: so
- * does one that is missing. Returns 0, or -1 with WHY; then call managed_certificates_free()
+ * cannot be used is logged and renamed. A new self-signed one replaces it, or one that is missing.
+ * Returns 0, or -1 with WHY; then call managed_certificates_free()
  * nevertheless.
  */
 int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
