@@ -14,7 +14,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-enum { BOOT_BYTES = 40, KILLED_MS = 2000 };
+enum { BOOT_BYTES = 40, KILLED_MS = 2000, LOCK_TRIES = 100, LOCK_PAUSE_MS = 1 };
 
 struct recorded_process {
     char boot[BOOT_BYTES]; /* start times of different boots cannot be compared */
@@ -61,26 +61,35 @@ static size_t read_living(FILE *file, const struct recorded_process *self,
     return count;
 }
 
-/* Descriptors of a file may share its position: others must not read meanwhile. */
-static FILE *open_record(int fd, const char *mode)
+/*
+ * Opens the record FD again, as descriptors that are copies share one position. Others must not read
+ * or write meanwhile; but the process that holds the record may be stopped, so that the wait for it
+ * ends. *LOCKED is then false.
+ */
+static FILE *open_record(int fd, bool write, bool *locked)
 {
-    struct flock whole = {.l_type = mode[1] == '+' ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    FILE *file = copy >= 0 ? fdopen(copy, mode) : NULL;
+    struct flock whole = {.l_type = write ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    char path[32];
+    FILE *file;
 
-    if (file == NULL && copy >= 0)
-        close(copy);
-    if (file != NULL)
-        fcntl(copy, F_SETLKW, &whole); /* until fclose() */
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    file = fopen(path, write ? "r+e" : "re");
+    *locked = false;
+    for (int tries = 0; file != NULL && !*locked && tries < LOCK_TRIES; tries++) {
+        *locked = fcntl(fileno(file), F_SETLK, &whole) == 0; /* until fclose() */
+        if (!*locked)
+            usleep(LOCK_PAUSE_MS * 1000);
+    }
     return file;
 }
 
 /* read_living() for the record FD. */
 static size_t read_record(int fd, struct recorded_process **living)
 {
-    FILE *file = open_record(fd, "r");
     struct recorded_process self;
+    bool locked;
     size_t count;
+    FILE *file = open_record(fd, false, &locked);
 
     *living = NULL;
     if (file == NULL)
@@ -91,24 +100,32 @@ static size_t read_record(int fd, struct recorded_process **living)
     return count;
 }
 
+static void write_process(FILE *file, const struct recorded_process *process)
+{
+    fprintf(file, "%s %d %" PRIu64 "\n", process->boot, process->pid, process->start_ticks);
+}
+
 void process_record_add(int fd)
 {
-    FILE *file = open_record(fd, "r+");
-    struct recorded_process self, *living;
+    bool locked;
+    FILE *file = open_record(fd, true, &locked);
+    struct recorded_process self, *living = NULL;
     size_t count;
 
     if (file == NULL)
         return;
     identify_this_process(&self);
-    count = read_living(file, &self, &living);
-    rewind(file);
-    for (size_t i = 0; i <= count; i++) {
-        const struct recorded_process *process = i < count ? &living[i] : &self;
-
-        fprintf(file, "%s %d %" PRIu64 "\n", process->boot, process->pid, process->start_ticks);
+    if (locked) {
+        count = read_living(file, &self, &living);
+        rewind(file);
+        for (size_t i = 0; i < count; i++)
+            write_process(file, &living[i]);
+    } else {
+        fseek(file, 0, SEEK_END);
     }
-    if (fflush(file) == 0)
-        (void)!ftruncate(fd, ftell(file));
+    write_process(file, &self);
+    if (fflush(file) == 0 && locked)
+        (void)!ftruncate(fileno(file), ftell(file));
     free(living);
     fclose(file);
 }

@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Adds this process to the record FD, and removes those that have ended. Errors are ignored. */
+/*
+ * Adds this process to the record FD, and removes those that have ended, unless another process
+ * holds the record for longer than 0.1 s. Errors are ignored.
+ */
 void process_record_add(int fd);
 
 /* True if process PID, or with 0 any one, is in the record FD and has not ended. */

@@ -575,6 +575,37 @@ static void record_has_the_living_processes(void **state)
     assert_null(strstr(text, " 1 "));
 }
 
+/* A debugger may stop it at any place. */
+static void process_that_is_stopped_with_the_record_delays_nobody(void **state)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    pid_t holder, other;
+    int fd, status;
+
+    (void)state;
+    expect_acquired();
+    holder = fork();
+    if (holder == 0) {
+        fd = open(scene.lock, O_RDWR);
+        fcntl(fd, F_SETLK, &whole);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(holder, &status, WUNTRACED), holder);
+    other = fork();
+    if (other == 0) {
+        process_record_add(scene.pid_file.lock_fd);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(other, &status, WUNTRACED), other);
+    assert_true(process_record_lives(scene.pid_file.lock_fd, other));
+    kill(other, SIGKILL);
+    kill(holder, SIGKILL);
+    assert_int_equal(waitpid(other, &status, 0), other);
+    assert_int_equal(waitpid(holder, &status, 0), holder);
+}
+
 /* --- The segment of another instance --- */
 
 static void log_one_line(void)
@@ -849,6 +880,7 @@ int main(void)
         TEST(process_of_another_boot_is_not_killed),
         TEST(lock_of_a_left_process_does_not_stop_a_start),
         TEST(record_has_the_living_processes),
+        TEST(process_that_is_stopped_with_the_record_delays_nobody),
         TEST(symbolic_link_is_not_a_lock),
         TEST(run_directory_that_others_may_write_is_refused),
         TEST(path_that_is_too_long_is_refused),
