@@ -300,6 +300,10 @@ static struct {
     uint8_t status[600]; /* by status: its metric */
 } wsboard_process;
 
+/* What threads without a slot write, and all threads if no board is open; nobody reads it. */
+static struct wsboard_slot wsboard_unseen;
+static struct wsboard_worker wsboard_unseen_worker;
+
 enum { WSBOARD_UNKNOWN = -1, WSBOARD_IN_CHANGE = -2, WSBOARD_FULL = -3 };
 
 /* Of this thread */
@@ -447,7 +451,17 @@ static void wsboard_end_thread(void *memory)
     wsboard_self.slot = NULL;
 }
 
-/* The slot of the calling thread, which takes one at its first call. NULL: none is free. */
+/* Number of this process, negative if it has none. Its worker gets the stores of this thread. */
+static int wsboard_own_worker(void)
+{
+    struct wsboard *board = wsboard_process.board;
+    int worker = board != NULL ? wsboard_worker_number(board) : WSBOARD_FULL;
+
+    wsboard_self.worker = worker >= 0 ? &board->worker[worker] : &wsboard_unseen_worker;
+    return worker;
+}
+
+/* The slot of the calling thread, which takes one at its first call. */
 static struct wsboard_slot *wsboard_own_slot(void)
 {
     struct wsboard *board = wsboard_process.board;
@@ -455,18 +469,18 @@ static struct wsboard_slot *wsboard_own_slot(void)
     uint32_t i, first;
     int worker, gone, taken = 0;
 
-    if (wsboard_self.slot != NULL || board == NULL)
+    if (wsboard_self.slot != NULL)
         return wsboard_self.slot;
-    worker = wsboard_worker_number(board);
+    worker = wsboard_own_worker();
     if (worker < 0)
-        return NULL;
+        return &wsboard_unseen;
     first = (uint32_t)worker * WSBOARD_THREADS;
     i = first;
     for (gone = 0; gone < 2 && !taken; gone++)
         for (i = first; i < first + WSBOARD_THREADS && !taken; i++)
             taken = wsboard_take_thread(board, i, gone);
     if (!taken)
-        return NULL;
+        return &wsboard_unseen;
     i--;
     entry = &board->thread_slot[i];
     WSBOARD_SET(entry->thread, i - first);
@@ -475,7 +489,6 @@ static struct wsboard_slot *wsboard_own_slot(void)
     WSBOARD_SET(board->slot[i].thread.since_ns, board_now());
     WSBOARD_SET(board->slot[i].thread.state, (uint32_t)BOARD_IDLE);
     WSBOARD_PUBLISH(entry->reserved, 1u);
-    wsboard_self.worker = &board->worker[worker];
     wsboard_self.slot = &board->slot[i];
     wsboard_self.number = i;
     wsboard_self.in_request = 0;
@@ -522,7 +535,7 @@ void board_state(enum board_state state)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
 
-    if (slot != NULL && WSBOARD_GET(slot->thread.state) != (uint32_t)state)
+    if (WSBOARD_GET(slot->thread.state) != (uint32_t)state)
         wsboard_set_state(&slot->thread, state, board_now());
 }
 
@@ -531,7 +544,7 @@ void board_name(const char *name)
     struct wsboard *board = wsboard_process.board;
     size_t length = strnlen(name, 15);
 
-    if (board == NULL || wsboard_own_slot() == NULL)
+    if (wsboard_own_slot() == &wsboard_unseen)
         return;
     memcpy(board->name[wsboard_self.number], name, length);
     board->name[wsboard_self.number][length] = '\0';
@@ -575,8 +588,6 @@ void board_begin_at(const char *line, size_t length, uint64_t now_ns)
     const char *end;
     uint64_t *record = wsboard_self.record, sequence, protocol;
 
-    if (slot == NULL)
-        return;
     if ((end = (const char *)memchr(line, '\n', length)) != NULL)
         length = (size_t)(end - line);
     if (length > 0 && line[length - 1] == '\r')
@@ -640,7 +651,7 @@ void board_end_at(int status, uint64_t bytes, uint64_t now_ns)
     struct wsboard_slot *slot = wsboard_own_slot();
     uint64_t *record = wsboard_self.record, words, duration;
 
-    if (slot == NULL || !wsboard_self.in_request)
+    if (!wsboard_self.in_request)
         return;
     wsboard_self.in_request = 0;
     duration = now_ns > wsboard_self.begin_ns ? now_ns - wsboard_self.begin_ns : 0;
@@ -676,8 +687,6 @@ void board_connection(int change)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
 
-    if (slot == NULL)
-        return;
     WSBOARD_ADD(
         slot->thread.metric[change > 0 ? WSBOARD_connections_accepted : WSBOARD_connections_closed],
         1);
@@ -696,8 +705,6 @@ void board_queue(uint32_t waiting, uint32_t places)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
 
-    if (slot == NULL)
-        return;
     WSBOARD_SET(wsboard_self.worker->metric[WSBOARD_queue_length], (uint64_t)waiting);
     WSBOARD_SET(wsboard_self.worker->metric[WSBOARD_queue_capacity], (uint64_t)places);
     wsboard_end_wait(slot);
@@ -706,11 +713,8 @@ void board_queue(uint32_t waiting, uint32_t places)
 void board_waited(uint64_t since_ns)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
-    uint64_t now_ns;
+    uint64_t now_ns = board_now();
 
-    if (slot == NULL)
-        return;
-    now_ns = board_now();
     WSBOARD_ADD(wsboard_self.worker->metric[WSBOARD_queue_taken], 1);
     WSBOARD_ADD(wsboard_self.worker->metric[WSBOARD_queue_wait],
                 now_ns > since_ns ? now_ns - since_ns : 0);
@@ -721,8 +725,6 @@ void board_count(enum board_counter what, uint64_t more)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
 
-    if (slot == NULL)
-        return;
     if (what == BOARD_DROPPED)
         __atomic_fetch_add(&wsboard_self.worker->metric[WSBOARD_queue_dropped], more,
                            __ATOMIC_RELAXED);
@@ -739,8 +741,9 @@ int board_lock(pthread_mutex_t *mutex)
     uint64_t since_ns, now_ns;
     int error = pthread_mutex_trylock(mutex);
 
-    if (error != EBUSY || (slot = wsboard_own_slot()) == NULL)
-        return error == EBUSY ? pthread_mutex_lock(mutex) : error;
+    if (error != EBUSY)
+        return error;
+    slot = wsboard_own_slot();
     before = (enum board_state)WSBOARD_GET(slot->thread.state);
     since_ns = board_now();
     wsboard_set_state(&slot->thread, BOARD_LOCK, since_ns);
@@ -755,12 +758,9 @@ int board_lock(pthread_mutex_t *mutex)
 int board_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
-    enum board_state before;
+    enum board_state before = (enum board_state)WSBOARD_GET(slot->thread.state);
     int error;
 
-    if (slot == NULL)
-        return pthread_cond_wait(condition, mutex);
-    before = (enum board_state)WSBOARD_GET(slot->thread.state);
     if (before != BOARD_BLOCKED)
         wsboard_set_state(&slot->thread, BOARD_QUEUE, board_now());
     error = pthread_cond_wait(condition, mutex);
@@ -1200,6 +1200,8 @@ static void wsboard_serve(int client)
 static void *wsboard_listen(void *unused)
 {
     (void)unused;
+    wsboard_own_worker();
+    wsboard_self.slot = &wsboard_unseen; /* this thread is not the program's, and not shown */
     for (;;) {
         int client = accept4(wsboard_control.listener, NULL, NULL, SOCK_CLOEXEC);
 

@@ -273,6 +273,7 @@ static int handle_command(const char *command, const char *argument, char *text,
         queue.wanted = number;
     else
         queue.places = (uint32_t)number;
+    board_queue(queue.count, queue.places);
     pthread_cond_broadcast(&queue.not_empty);
     pthread_cond_broadcast(&queue.not_full);
     pthread_mutex_unlock(&queue.mutex);

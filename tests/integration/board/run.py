@@ -3,6 +3,7 @@
 
     run.py DIRECTORY_OF_PROGRAMS DIRECTORY_OF_EXAMPLES LIBRARY CASE
 """
+import contextlib
 import json
 import os
 import pty
@@ -62,17 +63,25 @@ class Program:
 
     def __init__(self, *words):
         self.process = subprocess.Popen(words)
-        await_true("the board is there", lambda: NAME in run("wsctl", "list"))
+        try:
+            await_true("the board is there", lambda: NAME in run("wsctl", "list"))
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        """Ends it. A program without a handler of SIGTERM, and one that is killed, leaves its board."""
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.wait(PATIENCE_S)
-        if os.path.exists(f"/dev/shm/webserverd.{NAME}"):  # it has no handler of SIGTERM
-            os.unlink(f"/dev/shm/webserverd.{NAME}")
+        try:
+            self.process.wait(PATIENCE_S)
+        finally:
+            self.process.kill()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/dev/shm/webserverd.{NAME}")
 
     def kill(self):
         self.process.kill()
@@ -190,4 +199,5 @@ def case_python():
         assert (metrics["responses_200"], metrics["responses_404"]) == (1, 1), metrics
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the programs end, too
 globals()[f"case_{CASE}"]()
