@@ -183,6 +183,40 @@ static void request_is_counted_and_logged(void **state)
     assert_int_equal(in_child(check_requests), 0);
 }
 
+static void check_lines(void)
+{
+    static const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 94, 95, 96, 97, 104, 255, 256, 257};
+    uint64_t words[LOG_RECORD_WORDS_MAX], position = 0;
+    char text[300];
+    struct log_record record;
+    struct log_ring ring;
+
+    open_board();
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)('a' + i % 26);
+    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
+        char expected[97] = "", *work;
+
+        board_begin(text, lengths[i]);
+        work = (char *)&segment_thread(&reader.map, wsboard_self.number)->activity.work;
+        snprintf(expected, 96, "%.*s", (int)lengths[i], text);
+        assert_string_equal(work, expected);
+        board_end(200, 0);
+        ring = segment_ring(&reader.map, wsboard_self.number);
+        assert_int_equal(log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX),
+                         LOG_RING_RECORD);
+        assert_int_equal(log_record_unpack(words, &record), 0);
+        assert_int_equal(record.request_line.length, lengths[i] > 256 ? 256 : lengths[i]);
+        assert_memory_equal(record.request_line.start, text, record.request_line.length);
+    }
+}
+
+static void request_line_of_any_length_is_stored(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(check_lines), 0);
+}
+
 static void check_latencies(void)
 {
     static const uint64_t values[] = {0,
@@ -617,6 +651,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(board_is_described_as_webserverd_is),
         cmocka_unit_test(request_is_counted_and_logged),
+        cmocka_unit_test(request_line_of_any_length_is_stored),
         cmocka_unit_test(latency_is_in_the_bucket_of_webserverd),
         cmocka_unit_test(short_threads_lose_no_count_and_no_slot),
         cmocka_unit_test(children_are_counted_and_their_slots_used_again),
