@@ -156,6 +156,17 @@ struct message_log_finish {
 
 struct message_keys_link {
     uint32_t thread; /* of the worker, from 0 */
+    uint32_t set;    /* of keys, for which signatures are requested there */
+};
+
+struct message_certificates {
+    uint32_t number; /* that of their set of keys */
+    uint32_t count;  /* of certificates in the file that is sent with it */
+};
+
+struct message_certificates_done {
+    uint32_t number;
+    uint32_t done; /* 1: they are in use; 0: out of memory */
 };
 
 struct message_keys_set {

@@ -105,7 +105,8 @@ struct event_loop {
     struct shed_request shed;                           /* the own request... */
     bool shed_pending;                                  /* ...is under way */
     uint64_t shed_after_ns;                             /* no other one before; monotonic */
-    struct signer *signer; /* has the keys process sign; NULL: the keys are in this process */
+    struct tls_context *tls; /* of new connections, a reference; NULL: none uses TLS */
+    struct signer *signer;   /* has the keys process sign; NULL: the keys are in this process */
     struct transaction_context context;
     struct loop_space *space;
 };

@@ -77,8 +77,7 @@ static bool select_protocol(struct connection *connection, const struct event_lo
     if (UNLIKELY((connection->opening & OPENING_PROXY) != 0)) {
         connection->protocol = &proxy_protocol;
     } else if ((connection->opening & OPENING_TLS) != 0) {
-        if (!transport_tls_open(connection, loop->context.worker->tls,
-                                loop->context.worker->segment))
+        if (!transport_tls_open(connection, loop->tls, loop->context.worker->segment))
             return false;
         connection->protocol = &handshake_protocol;
         connection->client.secure = true;

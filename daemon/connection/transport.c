@@ -84,6 +84,7 @@ struct batch {
 
 struct tls_session {
     SSL *ssl;
+    struct tls_context *context;       /* a reference, during the handshake; then NULL */
     struct signer_handshake handshake; /* if the keys process signs */
     struct record_size size;
     struct sealed_rest *rest; /* NULL: none */
@@ -202,7 +203,7 @@ void transport_tls_attach(struct connection *connection)
     BIO_set_data(SSL_get_rbio(connection->tls->ssl), connection);
 }
 
-bool transport_tls_open(struct connection *connection, const struct tls_context *context,
+bool transport_tls_open(struct connection *connection, struct tls_context *context,
                         const struct segment *segment)
 {
     struct tls_session *tls = calloc(1, sizeof(*tls));
@@ -218,6 +219,8 @@ bool transport_tls_open(struct connection *connection, const struct tls_context 
     SSL_set_bio(ssl, bio, bio);
     SSL_set_accept_state(ssl);
     tls->ssl = ssl;
+    tls->context = tls_context_hold(context);
+    tls->handshake.set = tls_context_number(context);
     connection->tls = tls;
     connection->transport = &transport_tls;
     return true;
@@ -253,6 +256,7 @@ void transport_tls_end(struct connection *connection)
 void transport_tls_free(struct connection *connection)
 {
     SSL_free(connection->tls->ssl);
+    tls_context_free(connection->tls->context);
     free(connection->tls->rest);
     free(connection->tls);
     connection->tls = NULL;
@@ -320,8 +324,11 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
     else if (!signer_run(loop->signer, &tls->handshake, tls->ssl, connection,
                          loop->context.loop_now_ns, &result))
         return TLS_WANTS_SIGNATURE;
-    if (result == 1)
+    if (result == 1) {
+        tls_context_free(tls->context);
+        tls->context = NULL;
         return TLS_DONE;
+    }
     *failure = failure_of(ERR_GET_REASON(ERR_peek_error()));
     switch (explain(tls, result)) {
     case TLS_WANTS_READ:

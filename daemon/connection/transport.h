@@ -56,7 +56,7 @@ enum tls_progress {
  * Makes CONNECTION, which has no bytes read, one over TLS. SEGMENT as in tls_context_connect().
  * Returns false if out of memory.
  */
-bool transport_tls_open(struct connection *connection, const struct tls_context *context,
+bool transport_tls_open(struct connection *connection, struct tls_context *context,
                         const struct segment *segment);
 
 /* The session of CONNECTION, copied from another struct, is its own from now on. */

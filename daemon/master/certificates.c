@@ -1,7 +1,7 @@
 /*
  * The certificates in use, and the keys of session tickets; those that the server obtains itself:
- * runs the ACME process while [acme] is enabled, and has the workers use each new certificate by a
- * reload that changes nothing else.
+ * runs the ACME process while [acme] is enabled. The running workers use renewed certificates for new
+ * connections.
  */
 #include "daemon/master/internal.h"
 
@@ -22,8 +22,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Each reload starts new workers, so a process that has been taken over must not cause many. */
-static const uint64_t RELOAD_PAUSE_NS = 5 * NS_PER_S;
+/* A process that has been taken over must not keep the master busy with certificates. */
+static const uint64_t LOAD_PAUSE_NS = 5 * NS_PER_S;
 
 /* A certificate that ends so soon, and within a third of its life, should have been renewed. */
 enum { ENDING_S = 14 * 86400 };
@@ -60,6 +60,72 @@ int certificates_load(struct master *master, char *why, size_t size)
     }
     certificates->tls = tls;
     return 0;
+}
+
+/* Renewed certificates */
+
+/* A worker that cannot get them is replaced by one that has them from its start. */
+static void send_certificates(struct master *master)
+{
+    struct workers *workers = &master->workers;
+    struct tls_context *tls = master->certificates.tls;
+    struct message_certificates message;
+    int file = tls_context_save(tls, &message);
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (worker_is_current(workers, &workers->worker[i]) &&
+            (file < 0 ||
+             worker_process_send_certificates(&workers->worker[i], tls, &message, file) != 0))
+            certificates_refused(&workers->worker[i]);
+    if (file >= 0)
+        close(file);
+}
+
+bool certificates_renew(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
+    struct tls_context *before = certificates->tls;
+    char why[512];
+
+    if (reload_must_wait(master))
+        return false;
+    if (certificates_load(master, why, sizeof(why)) != 0) {
+        event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
+        return true;
+    }
+    tls_context_free(before);
+    certificates->sent = true;
+    if (certificates->tls != NULL)
+        send_certificates(master);
+    certificates_settle(master);
+    return true;
+}
+
+void certificates_refused(struct worker_process *worker)
+{
+    event_log(LEVEL_ERROR,
+              "worker slot %u (pid %d) cannot use new certificates: out of memory or "
+              "descriptors; starting another one for it",
+              worker->slot, worker->pid);
+    supervisor_replace(worker->master, worker->slot);
+}
+
+static void end_loading(struct certificates *certificates)
+{
+    if (certificates->loading)
+        certificates->pending = certificates->again;
+    certificates->loading = false;
+}
+
+void certificates_settle(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
+
+    if (!certificates->sent || !workers_use_certificates(&master->workers))
+        return;
+    certificates->sent = false;
+    event_log(LEVEL_INFO, "new certificates in use");
+    end_loading(certificates);
 }
 
 /* The keys of session tickets */
@@ -101,20 +167,21 @@ void certificates_rotate_tickets(struct master *master, uint64_t now_ns)
 
 /* The ACME process */
 
-/* A reload that failed is tried again after the pause. */
+/* What failed is tried again after the pause. */
 static void start_renewing(struct master *master)
 {
     struct certificates *certificates = &master->certificates;
     uint64_t now = clock_monotonic_ns();
 
     if (!certificates->pending ||
-        (certificates->reloaded_ns != 0 && now - certificates->reloaded_ns < RELOAD_PAUSE_NS))
+        (certificates->loaded_ns != 0 && now - certificates->loaded_ns < LOAD_PAUSE_NS))
         return;
-    if (!reload_renew(master, RENEWAL_CERTIFICATES))
+    if (reload_must_wait(master))
         return;
-    certificates->reloaded_ns = now;
-    certificates->reloading = true;
+    certificates->loading = true;
+    certificates->loaded_ns = now;
     certificates->again = false;
+    certificates_renew(master);
 }
 
 static void on_renewed(void *context)
@@ -122,7 +189,7 @@ static void on_renewed(void *context)
     struct master *master = context;
 
     master->certificates.pending = true;
-    master->certificates.again = master->certificates.reloading;
+    master->certificates.again = master->certificates.loading;
     start_renewing(master);
 }
 
@@ -165,16 +232,10 @@ void certificates_stop(struct master *master)
     reconcile_acme(master);
 }
 
-void certificates_committed(struct master *master, enum renewal renewal)
+void certificates_committed(struct master *master)
 {
-    struct certificates *certificates = &master->certificates;
-
-    if (certificates->reloading)
-        certificates->pending = certificates->again;
-    certificates->reloading = false;
-    if (renewal != RENEWAL_CONFIG)
-        return;
-    acme_process_stop(&certificates->process); /* the next one has the new configuration */
+    end_loading(&master->certificates);
+    acme_process_stop(&master->certificates.process); /* the next one has the new configuration */
     reconcile_acme(master);
 }
 
@@ -309,8 +370,8 @@ enum renewal_state {
 
 enum { TOKEN_NAME_SHIFT = 32 };
 
-static uint64_t certificates_renew(struct certificates *certificates, uint32_t number, char *why,
-                                   size_t size)
+static uint64_t request_renewal(struct certificates *certificates, uint32_t number, char *why,
+                                size_t size)
 {
     struct acme_process *process = &certificates->process;
     int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S);
@@ -348,7 +409,7 @@ static enum renewal_state renewal_state(const struct certificates *certificates,
         return plan->renewal == renewal ? RENEWAL_PENDING : RENEWAL_ABANDONED;
     if (plan->failures > 0)
         return RENEWAL_FAILED;
-    return certificates->pending || certificates->reloading ? RENEWAL_PENDING : RENEWAL_OBTAINED;
+    return certificates->pending || certificates->loading ? RENEWAL_PENDING : RENEWAL_OBTAINED;
 }
 
 /* The commands certificates and acme */
@@ -435,7 +496,7 @@ static struct control_reply renew(const struct call *call, const char *name)
     number = find_acme_name(names, name);
     if (number < 0)
         return command_reply(no_such_name(names, name));
-    token = certificates_renew(&master->certificates, (uint32_t)number, why, sizeof(why));
+    token = request_renewal(&master->certificates, (uint32_t)number, why, sizeof(why));
     if (token == 0)
         return command_reply(control_error("%s", why));
     snprintf(what, sizeof(what), "%s: new certificate requested", names->item[number]);

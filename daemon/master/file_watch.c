@@ -63,21 +63,26 @@ void file_watch_begin(struct master *master)
     master->users_files.in_use = state_of_users(master->config);
 }
 
-/* An attempt counts even if it fails: it is refused until the files change again. */
-static void look_at_files(struct master *master, struct file_watch *watch, uint64_t now,
-                          enum renewal renewal)
+/* True if the files are others than those in use, and were the same a second ago. */
+static bool have_changed(struct file_watch *watch, uint64_t now)
 {
-    if (now != 0 && now != watch->in_use && now == watch->last && reload_renew(master, renewal))
-        watch->in_use = now;
+    bool changed = now != 0 && now != watch->in_use && now == watch->last;
+
     watch->last = now;
+    return changed;
 }
 
+/* An attempt counts even if it fails: it is refused until the files change again. */
 void file_watch_look(struct master *master)
 {
+    uint64_t users = state_of_users(master->config),
+             certificates = state_of_certificates(master->config);
+
     if (master->reload.previous != NULL || lifecycle_is_stopping(master))
         return;
-    look_at_files(master, &master->users_files, state_of_users(master->config), RENEWAL_USERS);
-    if (master->certificates.tls != NULL)
-        look_at_files(master, &master->certificate_files, state_of_certificates(master->config),
-                      RENEWAL_CERTIFICATES);
+    if (have_changed(&master->users_files, users) && reload_renew(master, RENEWAL_USERS))
+        master->users_files.in_use = users;
+    if (master->certificates.tls != NULL &&
+        have_changed(&master->certificate_files, certificates) && certificates_renew(master))
+        master->certificate_files.in_use = certificates;
 }

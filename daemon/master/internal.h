@@ -92,19 +92,19 @@ struct certificates {
     struct tls_tickets *tickets; /* NULL: TLS has not been needed yet */
     uint64_t tickets_ns;         /* when their keys were last rotated */
     struct acme_process process;
-    bool process_wanted;  /* after certificates_start(), until certificates_stop() */
-    bool pending;         /* a certificate is new, and not in use yet */
-    bool reloading;       /* a reload for it has started, and may have failed... */
-    bool again;           /* ...and since then another one is new */
-    uint64_t reloaded_ns; /* when the last one started; 0: never */
+    bool process_wanted; /* after certificates_start(), until certificates_stop() */
+    bool pending;        /* of [acme] one is new, and not in use yet */
+    bool loading;        /* it has been loaded, which may have failed... */
+    bool again;          /* ...and since then another one is new */
+    bool sent;           /* renewed ones, of which some workers have not reported the use */
+    uint64_t loaded_ns;  /* when it was loaded last; 0: never */
 };
 
 /* What a reload replaces. */
 enum renewal {
-    RENEWAL_CONFIG,       /* everything */
-    RENEWAL_CERTIFICATES, /* not the configuration, whatever its file says by now */
-    RENEWAL_ROOTS,        /* the same */
-    RENEWAL_USERS,        /* the contents of users files, otherwise the same */
+    RENEWAL_CONFIG, /* everything */
+    RENEWAL_ROOTS,  /* not the configuration, whatever its file says by now */
+    RENEWAL_USERS,  /* the contents of users files, otherwise the same */
 };
 
 /* The files of one kind: numbers that differ when one of them is another. */
@@ -289,10 +289,13 @@ uint64_t reload_request(struct master *master);
 void reload_request_by(struct master *master, const char *by);
 
 /*
- * Starts a reload of only the certificates or the roots. Returns false if another change is under
+ * Starts a reload of only the roots or the users files. Returns false if another change is under
  * way: then call it again later. Errors are logged.
  */
 bool reload_renew(struct master *master, enum renewal renewal);
+
+/* True if another change is under way, which a renewal must not cross. */
+bool reload_must_wait(const struct master *master);
 
 /* Starts the queued reload, if there is one. Call when no old worker is left. */
 void reload_start_waiting(struct master *master);
@@ -478,8 +481,19 @@ void certificates_free(struct certificates *certificates);
 void certificates_start(struct master *master);
 void certificates_stop(struct master *master);
 
-/* Call when a reload is in force. RENEWAL_CONFIG: the configuration may be another one. */
-void certificates_committed(struct master *master, enum renewal renewal);
+/*
+ * Has the running workers use the certificates as their files are now, for new connections. Errors
+ * are logged, and change nothing. Returns false if another change is under way: then call it again
+ * later.
+ */
+bool certificates_renew(struct master *master);
+
+/* A process has changed, or WORKER had no memory for the certificates that it was sent. */
+void certificates_settle(struct master *master);
+void certificates_refused(struct worker_process *worker);
+
+/* Call when another configuration is in force. */
+void certificates_committed(struct master *master);
 
 /*
  * Once a second: starts what waits, ends a process that hangs, publishes the table of certificates.

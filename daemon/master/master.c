@@ -24,6 +24,7 @@ enum { WHY = 512 };
 void master_changed(struct master *master)
 {
     lifecycle_report_processes(master);
+    certificates_settle(master);
     control_socket_check(master->control);
 }
 

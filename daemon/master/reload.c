@@ -167,7 +167,7 @@ static int renew_certificates(struct master *master, char *why, size_t size)
 {
     enum renewal renewal = master->reload.renewal;
 
-    if (renewal == RENEWAL_CONFIG || renewal == RENEWAL_CERTIFICATES)
+    if (renewal == RENEWAL_CONFIG)
         return certificates_load(master, why, size);
     tls_context_hold(master->certificates.tls);
     return 0;
@@ -275,7 +275,6 @@ static struct config *renew_users(struct master *master)
 static struct config *config_of_reload(struct master *master)
 {
     switch (master->reload.renewal) {
-    case RENEWAL_CERTIFICATES:
     case RENEWAL_ROOTS:
         return master->config;
     case RENEWAL_USERS:
@@ -342,9 +341,14 @@ void reload_request_by(struct master *master, const char *by)
     request_and_log(master);
 }
 
+bool reload_must_wait(const struct master *master)
+{
+    return master->life.state != LIFE_serving || master->reload.waiting;
+}
+
 bool reload_renew(struct master *master, enum renewal renewal)
 {
-    if (master->life.state != LIFE_serving || master->reload.waiting)
+    if (reload_must_wait(master))
         return false;
     master->reload.renewal = renewal;
     request_and_log(master);
@@ -415,7 +419,6 @@ int act_commit_reload(struct master *master)
     listeners_commit(master->listeners, dispatch_drain_listener, master);
     if (dispatch_update_listeners(master) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
-    certificates_committed(master, renewal);
     summary_set_interval(master, master->config->log_summary_interval);
     if (control_socket_set_access(master->control, master->config, why, sizeof(why)) != 0)
         event_log(LEVEL_ERROR, "%s", why);
@@ -424,6 +427,7 @@ int act_commit_reload(struct master *master)
     if (renewal == RENEWAL_USERS && master->config->metrics_logins.file != NULL)
         auxiliary_renew_metrics(master);
     if (renewal == RENEWAL_CONFIG) {
+        certificates_committed(master);
         if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
             metrics_settings_differ(previous, master->config))
             auxiliary_renew_metrics(master);
@@ -435,8 +439,6 @@ int act_commit_reload(struct master *master)
     free_config(previous, master->config);
     tls_context_free(reload->previous_tls);
     reload->previous_tls = NULL;
-    if (renewal == RENEWAL_CERTIFICATES)
-        event_log(LEVEL_INFO, "new certificates in use, generation %u", master->workers.generation);
     if (renewal == RENEWAL_USERS)
         event_log(LEVEL_INFO, "new users files in use, generation %u", master->workers.generation);
     if (renewal != RENEWAL_CONFIG)

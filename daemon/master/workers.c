@@ -9,6 +9,7 @@
 #include "daemon/tls/tickets.h"
 #include "daemon/worker/worker.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,19 @@ static const char *take_threads(struct worker_process *worker,
     return NULL;
 }
 
+static const char *take_certificates(struct worker_process *worker,
+                                     const struct message_certificates_done *report)
+{
+    if (worker->certificates_sent == 0 || report->number > worker->certificates_sent)
+        return "reported certificates that it was not sent";
+    if (report->number == worker->certificates_sent)
+        worker->certificates_sent = 0;
+    if (!report->done)
+        certificates_refused(worker);
+    master_changed(worker->master);
+    return NULL;
+}
+
 /* Each report answers a message to the worker, so a worker cannot flood the master. */
 static void on_worker_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
@@ -90,6 +104,8 @@ static void on_worker_report(void *owner, int kind, const void *data, size_t len
             fault = "completed an unknown command";
     } else if (kind == MESSAGE_THREADS_RUNNING) {
         fault = take_threads(worker, data);
+    } else if (kind == MESSAGE_CERTIFICATES_DONE) {
+        fault = take_certificates(worker, data);
     } else if (kind == MESSAGE_LEFT && !supervisor_worker_left(worker)) {
         fault = "reported that it left, which it was not asked to do";
     }
@@ -200,7 +216,7 @@ int worker_process_start(struct worker_process *worker)
     }
     worker->started_ns = worker->answered_ns = clock_monotonic_ns();
     worker->tls = tls_context_hold(tls);
-    worker->keys_links = 0;
+    worker->keys_links = worker->certificates_sent = 0;
     return 0;
 }
 
@@ -268,7 +284,8 @@ int worker_process_send_links(struct worker_process *worker)
     if (!tls_context_is_remote(worker->tls) || keys->child.pid == 0)
         return 0;
     while (worker->keys_links < worker->threads_sent) {
-        const struct message_keys_link message = {worker->keys_links};
+        const struct message_keys_link message = {worker->keys_links,
+                                                  tls_context_number(worker->tls)};
         int link = keys_process_link(keys, worker->tls, worker->slot, worker->pid);
 
         if (link < 0)
@@ -280,6 +297,26 @@ int worker_process_send_links(struct worker_process *worker)
         }
         worker->keys_links++;
     }
+    return 0;
+}
+
+int worker_process_send_certificates(struct worker_process *worker, struct tls_context *tls,
+                                     const struct message_certificates *message, int file)
+{
+    int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return -1;
+    tls_context_free(worker->tls);
+    worker->tls = tls_context_hold(tls);
+    worker->keys_links = 0;
+    worker_process_send_links(worker); /* what fails is tried again */
+    if (channel_send(worker->commands, MESSAGE_CERTIFICATES, message, sizeof(*message), copy,
+                     true) != 0) {
+        close(copy);
+        return -1;
+    }
+    worker->certificates_sent = message->number;
     return 0;
 }
 
@@ -489,6 +526,16 @@ bool workers_are_renewed(const struct master *master)
 
     return workers_count(workers, is_changing) == 0 &&
            workers_count(workers, is_current_serving) == master->config->workers_processes;
+}
+
+static bool awaits_certificates(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker_is_current(workers, worker) && worker->certificates_sent != 0;
+}
+
+bool workers_use_certificates(const struct workers *workers)
+{
+    return workers_count(workers, awaits_certificates) == 0;
 }
 
 /* A worker without connections exits soon; one that has some may take as long as its clients. */

@@ -52,6 +52,7 @@ struct worker_process {
     uint64_t received_before;             /* connections_received of its slot when it started */
     struct tls_context *tls;              /* a reference: its certificates; NULL: none */
     uint32_t keys_links;                  /* threads with a link to the keys process */
+    uint32_t certificates_sent; /* their number, until it reports that it uses them; else 0 */
 };
 
 struct workers {
@@ -120,6 +121,13 @@ void totals_limit(const struct worker_process *worker, uint64_t now_ns);
 /* Returns 0, or -1: out of memory. */
 int totals_init(struct master *master);
 
+/*
+ * TLS, whose certificates are in FILE as MESSAGE says, is for its new connections; links to the keys
+ * process come first. Returns 0, or -1: it keeps those that it has.
+ */
+int worker_process_send_certificates(struct worker_process *worker, struct tls_context *tls,
+                                     const struct message_certificates *message, int file);
+
 void worker_process_send_memory(const struct worker_process *worker);
 void worker_process_send_offload(const struct worker_process *worker);
 
@@ -170,6 +178,9 @@ bool workers_are_complete(const struct master *master);
  * starting or resizing.
  */
 bool workers_are_renewed(const struct master *master);
+
+/* True if all current workers use the certificates that they were sent last. */
+bool workers_use_certificates(const struct workers *workers);
 
 /* True if renewed, and leaving workers only finish the responses of connections that they have. */
 bool workers_are_settled(const struct master *master);

@@ -13,6 +13,8 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +53,8 @@ struct tls_host {
 };
 
 struct tls_context {
-    uint32_t references, number;
+    _Atomic uint32_t references;
+    uint32_t number;
     bool remote;         /* signatures come from the keys process */
     bool tls12;          /* besides TLS 1.3 */
     int keys;            /* their file: private_keys.h; -1: none, as they are in this process */
@@ -355,15 +358,10 @@ void tls_context_describe(const struct tls_context *context,
     }
 }
 
-static int load_hosts(struct tls_context *context, const struct config *config,
-                      const struct managed_certificates *managed, struct tls_tickets *tickets,
-                      char *why, size_t size)
+/* What the handshakes use, when the certificates and their keys are complete. */
+static int make_contexts(struct tls_context *context, const struct config *config,
+                         struct tls_tickets *tickets, char *why, size_t size)
 {
-    context->keys = private_keys_open(why, size);
-    if (context->keys < 0 || load_all_certificates(context, config, managed, why, size) != 0 ||
-        (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
-            0)
-        return -1;
     for (size_t i = 0; i < context->count; i++)
         if (make_host_context(context, &context->host[i], config, tickets) != 0)
             return fail_openssl(context->host[i].file, "out of memory", why, size);
@@ -374,13 +372,39 @@ static int load_hosts(struct tls_context *context, const struct config *config,
     return 0;
 }
 
+static int load_hosts(struct tls_context *context, const struct config *config,
+                      const struct managed_certificates *managed, struct tls_tickets *tickets,
+                      char *why, size_t size)
+{
+    context->keys = private_keys_open(why, size);
+    if (context->keys < 0 || load_all_certificates(context, config, managed, why, size) != 0 ||
+        (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
+            0)
+        return -1;
+    return make_contexts(context, config, tickets, why, size);
+}
+
+static struct tls_context *context_new(const struct config *config, uint32_t number, size_t count)
+{
+    struct tls_context *context = calloc(1, sizeof(*context) + count * sizeof(struct tls_host));
+
+    if (context == NULL)
+        return NULL;
+    atomic_init(&context->references, 1);
+    context->keys = -1;
+    context->number = number;
+    context->remote = config->tls_keys_process;
+    context->tls12 = config->tls_protocols != TLS_PROTOCOLS_MODERN;
+    return context;
+}
+
 struct tls_context *tls_context_new(const struct config *config,
                                     const struct managed_certificates *managed,
                                     struct tls_tickets *tickets, char *why, size_t size)
 {
     static uint32_t number;
     size_t count = count_certificates(config) + (managed != NULL ? managed->certificate.count : 0);
-    struct tls_context *context = calloc(1, sizeof(*context) + count * sizeof(struct tls_host));
+    struct tls_context *context = context_new(config, ++number, count);
     char reason[512];
 
     /* All that OpenSSL reads from files, it reads here: workers cannot. */
@@ -392,11 +416,6 @@ struct tls_context *tls_context_new(const struct config *config,
         snprintf(why, size, "[tls] certificate: out of memory");
         return NULL;
     }
-    context->references = 1;
-    context->keys = -1;
-    context->number = ++number;
-    context->remote = config->tls_keys_process;
-    context->tls12 = config->tls_protocols != TLS_PROTOCOLS_MODERN;
     if (load_hosts(context, config, managed, tickets, reason, sizeof(reason)) != 0) {
         snprintf(why, size, "[tls] certificate: %s", reason);
         tls_context_free(context);
@@ -408,13 +427,14 @@ struct tls_context *tls_context_new(const struct config *config,
 struct tls_context *tls_context_hold(struct tls_context *context)
 {
     if (context != NULL)
-        context->references++;
+        atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
     return context;
 }
 
 void tls_context_free(struct tls_context *context)
 {
-    if (context == NULL || --context->references > 0)
+    if (context == NULL ||
+        atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
         return;
     for (size_t i = 0; i < context->count; i++) {
         SSL_CTX_free(context->host[i].context);
@@ -426,9 +446,20 @@ void tls_context_free(struct tls_context *context)
     free(context);
 }
 
+void tls_context_forget_files(struct tls_context *context)
+{
+    if (context != NULL)
+        context->keys = -1;
+}
+
 bool tls_context_is_remote(const struct tls_context *context)
 {
     return context != NULL && context->remote;
+}
+
+uint32_t tls_context_number(const struct tls_context *context)
+{
+    return context->number;
 }
 
 int tls_context_keys(const struct tls_context *context, struct message_keys_set *set)
@@ -445,4 +476,115 @@ SSL *tls_context_connect(const struct tls_context *context, const struct segment
     if (ssl != NULL)
         validation_attach(ssl, segment);
     return ssl;
+}
+
+/*
+ * The certificates as a file: for each its chain in PEM format and, unless the keys process signs,
+ * its key (PKCS#8 or traditional, DER). Each is after its length.
+ */
+
+enum { CHAIN_BYTES_MAX = 1024 * 1024 };
+
+static bool write_part(int file, const void *bytes, size_t length)
+{
+    uint32_t head = (uint32_t)length;
+
+    return length <= CHAIN_BYTES_MAX && write(file, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
+           write(file, bytes, length) == (ssize_t)length;
+}
+
+static bool write_chain(int file, const struct tls_certificate *certificate)
+{
+    BIO *text = BIO_new(BIO_s_mem());
+    bool done = text != NULL && PEM_write_bio_X509(text, certificate->leaf) == 1;
+    char *bytes;
+    long length;
+
+    for (int i = 0; done && i < sk_X509_num(certificate->chain); i++)
+        done = PEM_write_bio_X509(text, sk_X509_value(certificate->chain, i)) == 1;
+    if (done) {
+        length = BIO_get_mem_data(text, &bytes);
+        done = write_part(file, bytes, (size_t)length);
+    }
+    BIO_free(text);
+    return done;
+}
+
+static bool write_key(int file, const EVP_PKEY *key)
+{
+    unsigned char *bytes = NULL;
+    int length = i2d_PrivateKey(key, &bytes);
+    bool done = length > 0 && write_part(file, bytes, (size_t)length);
+
+    OPENSSL_clear_free(bytes, length > 0 ? (size_t)length : 0);
+    return done;
+}
+
+int tls_context_save(const struct tls_context *context, struct message_certificates *message)
+{
+    int file = memory_file_open("certificates");
+    bool done = file >= 0;
+
+    for (size_t i = 0; i < context->count && done; i++)
+        done = write_chain(file, &context->host[i].certificate) &&
+               (context->remote || write_key(file, context->host[i].certificate.key));
+    ERR_clear_error();
+    if (done && memory_file_seal(file) == 0) {
+        *message = (struct message_certificates){.number = context->number,
+                                                 .count = (uint32_t)context->count};
+        return file;
+    }
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+static bool read_saved_chain(struct tls_certificate *certificate, int file, off_t *at)
+{
+    uint32_t length;
+    char *text, why[256];
+    bool done;
+
+    if (pread(file, &length, sizeof(length), *at) != (ssize_t)sizeof(length) ||
+        length > CHAIN_BYTES_MAX)
+        return false;
+    text = calloc(1, (size_t)length + 1);
+    done = text != NULL &&
+           pread(file, text, length, *at + (off_t)sizeof(length)) == (ssize_t)length &&
+           tls_certificate_parse(certificate, text, "certificate", why, sizeof(why)) == 0;
+    free(text);
+    *at += (off_t)sizeof(length) + (off_t)length;
+    return done;
+}
+
+static int read_certificates(struct tls_context *context, uint32_t count, int file)
+{
+    off_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct tls_host *host = &context->host[context->count++];
+        struct tls_certificate *certificate = &host->certificate;
+
+        host->file = "certificate";
+        if (!read_saved_chain(certificate, file, &at))
+            return -1;
+        if (!context->remote && (certificate->key = private_key_read(file, &at)) == NULL)
+            return -1;
+    }
+    return 0;
+}
+
+struct tls_context *tls_context_restore(const struct message_certificates *message, int file,
+                                        const struct config *config, struct tls_tickets *tickets)
+{
+    struct tls_context *context = context_new(config, message->number, message->count);
+    char why[512];
+
+    if (context != NULL && read_certificates(context, message->count, file) == 0 &&
+        (!context->remote || make_remote_keys(context, why, sizeof(why)) == 0) &&
+        make_contexts(context, config, tickets, why, sizeof(why)) == 0)
+        return context;
+    ERR_clear_error();
+    tls_context_free(context);
+    return NULL;
 }

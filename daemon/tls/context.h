@@ -1,7 +1,8 @@
 /*
  * The TLS side of the server for one configuration: its certificates and settings as OpenSSL
  * contexts. The master makes it before it forks workers, which inherit it; a reload makes another
- * one. Nothing in it changes, so that all threads of a worker may use it.
+ * one, and so do renewed certificates, which the running workers receive in a file. Nothing in it
+ * changes, so that all threads of a worker may use it.
  */
 #ifndef DAEMON_TLS_CONTEXT_H
 #define DAEMON_TLS_CONTEXT_H
@@ -11,6 +12,7 @@
 #include <openssl/ssl.h>
 
 struct managed_certificates;
+struct message_certificates;
 struct message_keys_set;
 struct segment;
 struct tls_context;
@@ -27,12 +29,32 @@ struct tls_context *tls_context_new(const struct config *config,
                                     const struct managed_certificates *managed,
                                     struct tls_tickets *tickets, char *why, size_t size);
 
-/* Another reference, for each of which the caller calls tls_context_free(). NULL is allowed. */
+/*
+ * Another reference, for each of which the caller calls tls_context_free(). NULL is allowed. Any
+ * thread.
+ */
 struct tls_context *tls_context_hold(struct tls_context *context);
 void tls_context_free(struct tls_context *context);
 
+/* In a child that has inherited CONTEXT and closes other descriptors than its own. NULL is allowed. */
+void tls_context_forget_files(struct tls_context *context);
+
+/*
+ * The certificates of CONTEXT, for a worker that runs; also the private keys, unless the keys
+ * process signs. tls_context_save() returns the descriptor of a sealed file in memory, or -1 with
+ * errno. tls_context_restore() makes a context from it, whose number and COUNT of certificates are
+ * those of MESSAGE, with the settings of CONFIG; or NULL: out of memory. The main thread of a
+ * worker.
+ */
+int tls_context_save(const struct tls_context *context, struct message_certificates *message);
+struct tls_context *tls_context_restore(const struct message_certificates *message, int file,
+                                        const struct config *config, struct tls_tickets *tickets);
+
 /* True if the keys process signs. NULL: false. */
 bool tls_context_is_remote(const struct tls_context *context);
+
+/* That of its set of keys, from 1; a newer context has a higher one. */
+uint32_t tls_context_number(const struct tls_context *context);
 
 /*
  * For the keys process: SET gets a number that is unique in this master, and the number of keys.

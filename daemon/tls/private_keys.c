@@ -230,21 +230,21 @@ int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *cer
 
 /* Reading */
 
-static EVP_PKEY *read_private_key(int keys, off_t *at)
+EVP_PKEY *private_key_read(int file, off_t *at)
 {
     uint32_t length;
     unsigned char *bytes;
     const unsigned char *next;
     EVP_PKEY *key = NULL;
 
-    if (pread(keys, &length, sizeof(length), *at) != (ssize_t)sizeof(length) ||
+    if (pread(file, &length, sizeof(length), *at) != (ssize_t)sizeof(length) ||
         length > KEY_BYTES_MAX)
         return NULL;
     bytes = malloc(length);
     if (bytes == NULL)
         return NULL;
     next = bytes;
-    if (pread(keys, bytes, length, *at + (off_t)sizeof(length)) == (ssize_t)length)
+    if (pread(file, bytes, length, *at + (off_t)sizeof(length)) == (ssize_t)length)
         key = d2i_AutoPrivateKey(NULL, &next, length);
     OPENSSL_cleanse(bytes, length);
     free(bytes);
@@ -257,7 +257,7 @@ int private_keys_read(int keys, EVP_PKEY **key, size_t count)
     off_t at = 0;
     size_t i = 0;
 
-    while (i < count && (key[i] = read_private_key(keys, &at)) != NULL)
+    while (i < count && (key[i] = private_key_read(keys, &at)) != NULL)
         i++;
     if (i == count)
         return 0;

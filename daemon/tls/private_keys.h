@@ -10,6 +10,7 @@
 #include <openssl/x509.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Returns the text of FILE, in which spaces replace every private key: none stays in memory. The
@@ -41,5 +42,11 @@ void private_keys_warn(const char *key_file);
  * Returns 0, or -1 and no key.
  */
 int private_keys_read(int keys, EVP_PKEY **key, size_t count);
+
+/*
+ * The key at *AT in a file in which each is after its length (uint32_t); sets *AT behind it. The
+ * caller frees it. NULL: there is none, or out of memory.
+ */
+EVP_PKEY *private_key_read(int file, off_t *at);
 
 #endif

@@ -172,13 +172,23 @@ static void fibre_pause(void)
  */
 enum { SPARE_FIBRES = 16, SENT_MAX = 512 };
 
+/* Renewals that follow each other soon; more let the oldest handshakes fail. */
+enum { LINKS_MAX = 4 };
+
 TAILQ_HEAD(signer_queue, signer_handshake);
+
+/* To the keys process. All zero: none. */
+struct signer_link {
+    uint32_t set; /* of keys */
+    struct channel *channel;
+    uint64_t replaced_ns; /* when another set was first seen to be newer; 0: not yet */
+};
 
 struct signer {
     struct event_base *base;
     void (*resume)(void *owner);
-    struct channel *link;             /* NULL: there has been none */
-    struct signer_queue unsent, sent; /* each ordered by number */
+    struct signer_link link[LINKS_MAX]; /* the newest set first */
+    struct signer_queue unsent, sent;   /* each ordered by number */
     size_t sent_count;
     uint64_t requests;
     struct fibre *spare[SPARE_FIBRES];
@@ -189,31 +199,45 @@ struct signer {
 static _Thread_local struct signer *running_signer;
 static _Thread_local struct signer_handshake *running;
 
-/* The link */
+/* The links */
 
-/* Returns false if the link takes no message. */
+static struct channel *channel_of_set(const struct signer *signer, uint32_t set)
+{
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        if (signer->link[i].set == set)
+            return signer->link[i].channel;
+    return NULL;
+}
+
+/* Returns false if its link takes no message. */
 static bool transmit_request(const struct signer *signer, const struct signer_handshake *handshake)
 {
     _Alignas(struct message_sign) char space[sizeof(struct message_sign) + SIGNED_BYTES_MAX];
     struct message_sign *message = (struct message_sign *)space;
+    struct channel *link = channel_of_set(signer, handshake->set);
 
     *message = (struct message_sign){
         .number = handshake->number, .key = handshake->key, .scheme = handshake->scheme};
     memcpy(message->bytes, handshake->bytes, handshake->length);
-    return signer->link != NULL &&
-           channel_send(signer->link, MESSAGE_SIGN, message, sizeof(*message) + handshake->length,
-                        -1, false) == 0;
+    return link != NULL && channel_send(link, MESSAGE_SIGN, message,
+                                        sizeof(*message) + handshake->length, -1, false) == 0;
 }
 
+/* Of the handshakes of an older set, which has no link after an end of the keys process, none waits
+ * for long. */
 static void send_waiting(struct signer *signer)
 {
-    struct signer_handshake *first;
+    struct signer_handshake *handshake = TAILQ_FIRST(&signer->unsent), *next;
 
-    while (signer->sent_count < SENT_MAX && (first = TAILQ_FIRST(&signer->unsent)) != NULL &&
-           transmit_request(signer, first)) {
-        TAILQ_REMOVE(&signer->unsent, first, link);
-        TAILQ_INSERT_TAIL(&signer->sent, first, link);
-        signer->sent_count++;
+    for (; signer->sent_count < SENT_MAX && handshake != NULL; handshake = next) {
+        next = TAILQ_NEXT(handshake, link);
+        if (transmit_request(signer, handshake)) {
+            TAILQ_REMOVE(&signer->unsent, handshake, link);
+            TAILQ_INSERT_TAIL(&signer->sent, handshake, link);
+            signer->sent_count++;
+        } else if (handshake->set == signer->link[0].set) {
+            return;
+        }
     }
 }
 
@@ -255,18 +279,30 @@ static void ignore_keys_fault(void *signer, const char *what)
     (void)signer, (void)what;
 }
 
-void signer_connect(struct signer *signer, int fd)
+/* All requests are sent again, also those of other sets: a second answer is ignored. */
+static void unsend_all(struct signer *signer)
+{
+    TAILQ_CONCAT(&signer->sent, &signer->unsent, link);
+    TAILQ_CONCAT(&signer->unsent, &signer->sent, link);
+    signer->sent_count = 0;
+}
+
+void signer_connect(struct signer *signer, uint32_t set, int fd)
 {
     const struct channel_owner owner = {.message = on_signature,
                                         .closed = ignore_keys_closed,
                                         .fault = ignore_keys_fault,
                                         .owner = signer};
 
-    channel_close(signer->link);
-    signer->link = channel_open(signer->base, fd, ROUTE_SIGNATURES, &owner);
-    TAILQ_CONCAT(&signer->sent, &signer->unsent, link);
-    TAILQ_CONCAT(&signer->unsent, &signer->sent, link);
-    signer->sent_count = 0;
+    if (signer->link[0].set == set) {
+        channel_close(signer->link[0].channel);
+        unsend_all(signer);
+    } else {
+        channel_close(signer->link[LINKS_MAX - 1].channel);
+        memmove(signer->link + 1, signer->link, (LINKS_MAX - 1) * sizeof(*signer->link));
+    }
+    signer->link[0] = (struct signer_link){
+        .set = set, .channel = channel_open(signer->base, fd, ROUTE_SIGNATURES, &owner)};
     send_waiting(signer);
 }
 
@@ -284,8 +320,23 @@ static void expire_requests(struct signer *signer, struct signer_queue *list, ui
     }
 }
 
+static void close_replaced_links(struct signer *signer, uint64_t now_ns, uint64_t patience_ns)
+{
+    for (size_t i = 1; i < LINKS_MAX; i++) {
+        struct signer_link *old = &signer->link[i];
+
+        if (old->replaced_ns == 0)
+            old->replaced_ns = now_ns;
+        if (now_ns <= old->replaced_ns + 2 * patience_ns)
+            continue;
+        channel_close(old->channel);
+        *old = (struct signer_link){.set = 0};
+    }
+}
+
 void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns)
 {
+    close_replaced_links(signer, now_ns, patience_ns);
     expire_requests(signer, &signer->sent, now_ns, patience_ns);
     expire_requests(signer, &signer->unsent, now_ns, patience_ns);
     send_waiting(signer);
@@ -375,7 +426,8 @@ void signer_free(struct signer *signer)
 {
     if (signer == NULL)
         return;
-    channel_close(signer->link);
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        channel_close(signer->link[i].channel);
     while (signer->spare_count > 0)
         fibre_free(signer->spare[--signer->spare_count]);
     free(signer);

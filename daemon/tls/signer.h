@@ -26,6 +26,7 @@ struct signer_handshake {
     SSL *ssl;
     int result, error; /* what that call returned, and errno */
     uint64_t since_ns; /* when it began to wait */
+    uint32_t set;      /* the keys that sign; set by the owner */
     /* The request. Its bytes belong to the paused call. */
     uint64_t number;
     uint32_t key, scheme;
@@ -41,10 +42,16 @@ struct signer *signer_new(struct event_base *base, void (*resume)(void *owner));
 /* No handshake waits. */
 void signer_free(struct signer *signer);
 
-/* FD, which it takes over, is the link to the keys process from now on. */
-void signer_connect(struct signer *signer, int fd);
+/*
+ * FD, which it takes over, is the link to the keys process for SET, a set of keys, from now on. The
+ * link for an older set stays for the handshakes that have begun with it.
+ */
+void signer_connect(struct signer *signer, uint32_t set, int fd);
 
-/* Lets fail what has waited for more than PATIENCE_NS. */
+/*
+ * Lets fail what has waited for more than PATIENCE_NS, which is the time limit of a handshake, too:
+ * closes the links of older sets after twice that time.
+ */
 void signer_expire(struct signer *signer, uint64_t now_ns, uint64_t patience_ns);
 
 /*

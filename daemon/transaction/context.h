@@ -135,7 +135,7 @@ struct worker_context {
     struct client_limit *client_limit;
     struct rate_guard *rate_guard;
     struct logins *logins;
-    const struct tls_context *tls; /* NULL: no listen socket needs it */
+    struct tls_context *tls; /* of new threads; NULL: no listen socket needs it */
     /* True if the TLS connection of CLIENT may carry requests for HOST, host[:port]. */
     bool (*tls_covers)(const struct client *client, struct span host);
     struct worker_shortages *shortages;

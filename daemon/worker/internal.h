@@ -45,6 +45,7 @@ struct worker {
     uint32_t listener_count, listener_capacity;
     struct tls_tickets *tickets; /* NULL: none */
     int *keys_links;             /* [capacity] links of the threads to the keys process; -1: none */
+    uint32_t keys_set;           /* the set of keys of those links */
     struct arrival *spare;    /* for a connection that has no memory; NULL: used or not allocated */
     struct arrival *deferred; /* rejected by all mailboxes; reading is paused until one has room */
     struct shed_request shed; /* the main thread's own request... */

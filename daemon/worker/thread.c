@@ -137,27 +137,55 @@ void thread_sweep_evicted(struct serving_thread *thread)
         mailbox_post(&thread->loop.mailbox, &thread->sweep, deliver_sweep);
 }
 
+enum { KEYS_SET_SHIFT = 32 };
+
+static int link_descriptor(uint64_t link)
+{
+    return (int)(uint32_t)link - 1;
+}
+
 static void deliver_keys_link(struct mailbox_item *item, void *receiver)
 {
     struct event_loop *loop = receiver;
+    uint64_t link = atomic_exchange(&thread_of(loop)->keys_link, 0);
 
     (void)item;
-    signer_connect(loop->signer, atomic_exchange(&thread_of(loop)->keys_link, -1));
+    signer_connect(loop->signer, (uint32_t)(link >> KEYS_SET_SHIFT), link_descriptor(link));
 }
 
-void thread_set_keys_link(struct serving_thread *thread, int fd)
+void thread_set_keys_link(struct serving_thread *thread, uint32_t set, int fd)
 {
-    int unused;
+    uint64_t unused;
 
     if (thread->loop.signer == NULL) {
         close(fd);
         return;
     }
-    unused = atomic_exchange(&thread->keys_link, fd);
-    if (unused >= 0)
-        close(unused);
+    unused =
+        atomic_exchange(&thread->keys_link, (uint64_t)set << KEYS_SET_SHIFT | ((uint32_t)fd + 1));
+    if (unused != 0)
+        close(link_descriptor(unused));
     else
         mailbox_post(&thread->loop.mailbox, &thread->link, deliver_keys_link);
+}
+
+static void deliver_certificates(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    (void)item;
+    tls_context_free(loop->tls);
+    loop->tls = atomic_exchange(&thread_of(loop)->tls, NULL);
+}
+
+void thread_set_certificates(struct serving_thread *thread, struct tls_context *tls)
+{
+    struct tls_context *unused = atomic_exchange(&thread->tls, tls_context_hold(tls));
+
+    if (unused != NULL)
+        tls_context_free(unused);
+    else
+        mailbox_post(&thread->loop.mailbox, &thread->certificates, deliver_certificates);
 }
 
 static void on_thread_mail(evutil_socket_t fd, short what, void *argument)
@@ -368,11 +396,10 @@ static int make_thread_events(struct serving_thread *thread)
     thread->tick = event_new(loop->base, -1, EV_PERSIST, on_tick, thread);
     loop->log_retry = event_new(loop->base, -1, 0, on_log_retry, loop);
     loop->listen_retry = event_new(loop->base, -1, 0, on_listen_retry, loop);
-    if (tls_context_is_remote(loop->context.worker->tls))
+    if (tls_context_is_remote(loop->tls))
         loop->signer = signer_new(loop->base, handshake_resume);
     if (thread->mail == NULL || thread->tick == NULL || loop->log_retry == NULL ||
-        loop->listen_retry == NULL ||
-        (loop->signer == NULL && tls_context_is_remote(loop->context.worker->tls)))
+        loop->listen_retry == NULL || (loop->signer == NULL && tls_context_is_remote(loop->tls)))
         return -1;
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
@@ -444,7 +471,9 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
         return NULL;
     loop = &thread->loop;
     thread->slot = slot;
-    atomic_init(&thread->keys_link, -1);
+    atomic_init(&thread->keys_link, 0);
+    atomic_init(&thread->tls, NULL);
+    loop->tls = tls_context_hold(worker->tls);
     loop->protocol = &http1_protocol;
     if (worker->config->http2_enabled)
         loop->http2 = &http2_protocol;
@@ -507,8 +536,10 @@ void thread_free(struct serving_thread *thread, bool started)
     loop_free_event(loop->log_retry);
     loop_free_event(loop->listen_retry);
     signer_free(loop->signer);
-    if (atomic_load(&thread->keys_link) >= 0)
-        close(atomic_load(&thread->keys_link));
+    if (atomic_load(&thread->keys_link) != 0)
+        close(link_descriptor(atomic_load(&thread->keys_link)));
+    tls_context_free(loop->tls);
+    tls_context_free(atomic_load(&thread->tls));
     if (loop->base != NULL)
         event_base_free(loop->base);
     if (loop->mailbox.eventfd >= 0)

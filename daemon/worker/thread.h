@@ -12,10 +12,14 @@
 struct serving_thread {
     struct mailbox_item mode[THREAD_MODES]; /* the main thread posts each at most once */
     struct mailbox_item ended;              /* is posted to the main thread */
-    struct mailbox_item link;               /* the main thread posts it while keys_link is not -1 */
+    struct mailbox_item link;               /* the main thread posts it while keys_link is not 0 */
+    struct mailbox_item certificates;       /* the same while tls is not NULL */
     struct mailbox_item sweep;              /* the main thread posts it if sweep_posted was false */
     _Atomic bool sweep_posted;
-    _Atomic int keys_link;  /* its link to the keys process, before it takes it; -1: none */
+    /* What the thread has not taken yet: a link to the keys process, as its descriptor + 1 and, in
+     * the upper half, its set of keys (0: none); and certificates, a reference. */
+    _Atomic uint64_t keys_link;
+    _Atomic(struct tls_context *) tls;
     _Atomic uint32_t taken; /* connections taken from the mailbox that siblings handed over */
     uint32_t passed;        /* and those posted to it; the main thread's, as the next */
     uint64_t cpu_ns;        /* CPU time as of the balancer's last look */
@@ -45,8 +49,11 @@ void thread_free(struct serving_thread *thread, bool started);
  */
 void thread_set_mode(struct serving_thread *thread, enum thread_mode mode);
 
-/* FD, which it takes over, is its link to the keys process from now on. */
-void thread_set_keys_link(struct serving_thread *thread, int fd);
+/* FD, which it takes over, is its link to the keys process for SET, as in signer_connect(). */
+void thread_set_keys_link(struct serving_thread *thread, uint32_t set, int fd);
+
+/* Its new connections use TLS. */
+void thread_set_certificates(struct serving_thread *thread, struct tls_context *tls);
 
 /* Drops stale entries of the cache of the thread of LOOP, and its negative cache. That thread. */
 void thread_sweep(struct event_loop *loop);

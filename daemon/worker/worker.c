@@ -11,6 +11,7 @@
 #include "daemon/content/cache.h"
 #include "daemon/http/logins.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/context.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
@@ -139,11 +140,13 @@ static void pass_keys_link(const struct worker *worker, uint32_t number)
     int copy = link >= 0 && number < worker->count ? fcntl(link, F_DUPFD_CLOEXEC, 0) : -1;
 
     if (copy >= 0)
-        thread_set_keys_link(worker->threads[number], copy);
+        thread_set_keys_link(worker->threads[number], worker->keys_set, copy);
 }
 
-static void set_keys_link(struct worker *worker, uint32_t number, int fd)
+static void set_keys_link(struct worker *worker, const struct message_keys_link *message, int fd)
 {
+    uint32_t number = message->thread;
+
     if (number >= worker->capacity || fd < 0) {
         if (fd >= 0)
             close(fd);
@@ -152,7 +155,30 @@ static void set_keys_link(struct worker *worker, uint32_t number, int fd)
     if (worker->keys_links[number] >= 0)
         close(worker->keys_links[number]);
     worker->keys_links[number] = fd;
+    worker->keys_set = message->set;
     pass_keys_link(worker, number);
+}
+
+/*
+ * Connections that are open, or in their handshake, keep what they have begun with. Nothing changes
+ * without memory.
+ */
+static void set_certificates(struct worker *worker, const struct message_certificates *message,
+                             int fd)
+{
+    struct tls_context *tls =
+        fd < 0 ? NULL : tls_context_restore(message, fd, worker->context.config, worker->tickets);
+    const struct message_certificates_done report = {message->number, tls != NULL};
+
+    if (fd >= 0)
+        close(fd);
+    if (tls != NULL) {
+        tls_context_free(worker->context.tls);
+        worker->context.tls = tls;
+        for (uint32_t i = 0; i < worker->count; i++)
+            thread_set_certificates(worker->threads[i], tls);
+    }
+    channel_send(worker->commands, MESSAGE_CERTIFICATES_DONE, &report, sizeof(report), -1, false);
 }
 
 static bool start_serving_thread(struct worker *worker)
@@ -427,6 +453,9 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
         if (worker->tickets != NULL)
             tls_tickets_import(worker->tickets, data);
         break;
+    case MESSAGE_CERTIFICATES:
+        set_certificates(worker, data, fd);
+        break;
     case MESSAGE_GIVE:
         balancer_give_away(worker, data);
         worker_report_given(worker);
@@ -439,12 +468,11 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
 static void on_command_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker *worker = owner;
-    const struct message_keys_link *link = data;
 
     (void)length;
     /* Handshakes under way need the link even when the worker leaves. */
     if (kind == MESSAGE_KEYS_LINK)
-        set_keys_link(worker, link->thread, fd);
+        set_keys_link(worker, data, fd);
     /* MESSAGE_LEAVE and MESSAGE_FINISH use the other channel and may overtake commands. */
     else if (!worker->leaving && !worker->stopping)
         run_command(worker, kind, data, fd);
@@ -666,6 +694,7 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
         return -1;
     worker->context.segment = setup->segment;
     worker->context.tls = setup->tls;
+    tls_context_forget_files(setup->tls);
     worker->context.tls_covers = transport_tls_covers;
     worker->tickets = setup->tickets;
     worker->context.worker_slot = setup->slot;
@@ -703,6 +732,7 @@ static void tear_down_worker(struct worker *worker)
         if (worker->keys_links[i] >= 0)
             close(worker->keys_links[i]);
     free(worker->keys_links);
+    tls_context_free(worker->context.tls);
     free(worker->spare);
     free(worker);
 }

@@ -17,9 +17,10 @@ struct tls_tickets;
 /* What the worker inherits from the master. All borrowed, except the channels. */
 struct worker_setup {
     const struct config *config;
-    const struct tls_context *tls; /* NULL: no listen socket needs it */
+    struct tls_context
+        *tls; /* the worker takes over a reference; NULL: no listen socket needs it */
     struct segment *segment;
-    struct tls_tickets *tickets;          /* belong to tls; the worker receives new keys */
+    struct tls_tickets *tickets;          /* used by tls; the worker receives new keys */
     uint32_t slot;                        /* number of the worker in the segment */
     const struct host_place *host_places; /* [sites]; NULL: hosts are not counted */
     const int *roots; /* [sites] open document roots; -1: that of site 0. The worker owns them */

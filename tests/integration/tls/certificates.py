@@ -1,12 +1,17 @@
 """Certificates: bad ones are refused, good ones are selected by name and replaced by a reload."""
+import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import ssl
 import threading
 import time
 
-from harness import Exchange, expect, expect_in, run, test, until
+import x509
+from harness import Exchange, client_context, expect, expect_in, run, serving_pids, test, until
+from sessions import resumption
+from transfer import Download
 
 
 def start_refused(bench, *words, **settings):
@@ -155,15 +160,15 @@ def replaced_certificate_is_used_without_a_command(bench):
     with bench.start(tls__certificate=bench.path("watched.pem"), tls__key=bench.path("watched.key")) as server:
         expect(server.certificate_name("localhost"), "ec", "the certificate at first")
         shutil.copy(bench.path("later.pem"), bench.path("watched.pem"))
-        until(lambda: "configuration unchanged: " in server.output(), "the refusal without the key")
+        until(lambda: "certificates unchanged: " in server.output(), "the refusal without the key")
         expect(server.certificate_name("localhost"), "ec", "the certificate without its key")
         shutil.copy(bench.path("later.key"), bench.path("watched.key"))
-        until(lambda: "new certificates in use, generation 2" in server.output(), "the event")
-        until(lambda: server.certificate_name("localhost") == "later", "the new certificate")
+        until(lambda: "new certificates in use" in server.output(), "the event")
+        expect(server.certificate_name("localhost"), "later", "the new certificate")
         os.unlink(bench.path("watched.pem"))
         server.control("restart", "all")
         expect(server.certificate_name("localhost"), "later", "the certificate without its file")
-        expect(server.output().count("configuration unchanged: "), 1, "refusals")
+        expect(server.output().count("certificates unchanged: "), 1, "refusals")
 
 
 @test
@@ -221,3 +226,84 @@ def reload_changes_the_scheme_of_an_address(bench):
         expect(Exchange(server.raw(port)).get("small.txt")[0], 200, "the port that has lost TLS")
         server.port = other
         expect(Exchange(server.connect()).get("small.txt")[0], 200, "the port that has got it")
+
+
+class SlowHandshake:
+    """One that has sent the beginning of its ClientHello."""
+
+    def __init__(self, server):
+        self.raw, self.incoming, self.outgoing = server.raw(), ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = client_context(None, None, None).wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            hello = self.outgoing.read()
+        self.raw.sendall(hello[:20])
+        self.outgoing.write(hello[20:])
+
+    def step(self, function):
+        while True:
+            try:
+                return function()
+            except ssl.SSLWantReadError:
+                self.raw.sendall(self.outgoing.read())
+                self.incoming.write(self.raw.recv(65536))
+
+    def finish(self):
+        """Returns the common name of the certificate, and the status of a response."""
+        self.step(self.tls.do_handshake)
+        self.tls.write(b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.raw.sendall(self.outgoing.read())
+        return x509.parse(self.tls.getpeercert(True)).subject, self.step(lambda: self.tls.read(1000)).split()[1]
+
+
+@test
+def renewal_exchanges_the_certificate_in_the_running_workers(bench):
+    """New handshakes use it; connections, downloads, sessions and handshakes that have begun go on."""
+    large = bench.site / "renewal.bin"
+    large.write_bytes(hashlib.shake_128(b"renewal").digest(20 * 1024 * 1024))
+    wanted = 0, "", hashlib.sha256(large.read_bytes()).hexdigest()
+    for keys_process in ("on", "off"):
+        for kind in ("pem", "key"):
+            shutil.copy(bench.path(f"ec.{kind}"), bench.path(f"renewed.{kind}"))
+        with bench.start(tls__certificate=bench.path("renewed.pem"), tls__key=bench.path("renewed.key"),
+                         tls__keys_process=keys_process, workers__processes="2", workers__threads="2",
+                         connections__header_timeout="1h", connections__send_timeout="1h") as server:
+            workers = serving_pids(server, 2)
+            until(lambda: server.certificate_name("localhost") == "ec", "the certificate at first")
+            handshake, stream = SlowHandshake(server), Exchange(server.connect())
+            resumed = resumption(server, ssl.TLSVersion.TLSv1_3)
+            downloads = [Download(bench, f"https://127.0.0.1:{server.port}/renewal.bin", "-k", version)
+                         for version in ("--http1.1", "--http2")]
+            for count, pair in enumerate(("later", "rsa"), 1):
+                for kind in ("pem", "key"):
+                    shutil.copy(bench.path(f"{pair}.{kind}"), bench.path(f"renewed.{kind}"))
+                until(lambda count=count: server.output().count("new certificates in use") == count, "the event")
+                expect([server.certificate_name("localhost") for _ in range(8)], [pair] * 8, "certificates")
+                expect(server.query("certificates")["certificates"][0]["issuer"], f"/CN={pair}", "the list of certificates")
+                status, fields, _ = stream.get("small.txt")
+                expect((status, fields.get("connection")), (200, None), "the open connection")
+                expect(resumed(), True, "the session of before")
+            for download in downloads:
+                expect(download.finish(), wanted, "a download")
+            expect(handshake.finish(), ("ec", b"200"), "the handshake of before")
+            expect((serving_pids(server, 2), server.status()["generation"]), (workers, 1), "the workers")
+            server.control("threads", "4")
+            expect([server.certificate_name("localhost") for _ in range(8)], ["rsa"] * 8, "certificates of new threads")
+            server.control("restart", "all")
+            expect([server.certificate_name("localhost") for _ in range(8)], ["rsa"] * 8, "certificates of new workers")
+
+
+@test
+def worker_that_hangs_during_a_renewal_is_replaced(bench):
+    for kind in ("pem", "key"):
+        shutil.copy(bench.path(f"ec.{kind}"), bench.path(f"renewed.{kind}"))
+    with bench.start(tls__certificate=bench.path("renewed.pem"), tls__key=bench.path("renewed.key"),
+                     workers__processes="1", workers__heartbeat_timeout="4s") as server:
+        pid = serving_pids(server, 1)[0]
+        os.kill(pid, signal.SIGSTOP)
+        for kind in ("pem", "key"):
+            shutil.copy(bench.path(f"later.{kind}"), bench.path(f"renewed.{kind}"))
+        until(lambda: "new certificates in use" in server.output(), "the event")
+        expect(serving_pids(server, 1) != [pid], True, "another worker")
+        expect(server.certificate_name("localhost"), "later", "the certificate")

@@ -55,33 +55,34 @@ static void reload_without_memory_leaves_no_stream(void **state)
     assert_int_equal(master.life.state, LIFE_serving);
 }
 
-static void certificates_wait_for_another_change(void **state)
+static void renewals_wait_for_another_change(void **state)
 {
     (void)state;
     for (int other = 0; other < LIFE_STATES; other++) {
         if (other == LIFE_serving)
             continue;
         master.life.state = (enum life_state)other;
-        assert_false(reload_renew(&master, RENEWAL_CERTIFICATES));
+        assert_false(reload_renew(&master, RENEWAL_ROOTS));
+        assert_false(certificates_renew(&master));
         assert_int_equal(master.life.state, other);
     }
     assert_int_equal(master.reload.started, 0);
     master.life.state = LIFE_serving;
     master.reload.waiting = true;
-    assert_false(reload_renew(&master, RENEWAL_CERTIFICATES));
+    assert_false(reload_renew(&master, RENEWAL_ROOTS));
     master.reload.waiting = false;
-    assert_true(reload_renew(&master, RENEWAL_CERTIFICATES));
+    assert_true(reload_renew(&master, RENEWAL_ROOTS));
     assert_int_equal(master.reload.started, 1);
     assert_int_equal(master.life.state, LIFE_reloading);
     assert_ptr_equal(master.reload.previous, master.config);
-    assert_int_equal(master.reload.renewal, RENEWAL_CERTIFICATES);
+    assert_int_equal(master.reload.renewal, RENEWAL_ROOTS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reload_without_memory_leaves_no_stream, begin, end),
-        cmocka_unit_test_setup_teardown(certificates_wait_for_another_change, begin, end),
+        cmocka_unit_test_setup_teardown(renewals_wait_for_another_change, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

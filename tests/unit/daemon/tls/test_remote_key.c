@@ -34,6 +34,7 @@ struct scene {
     struct event_base *base;
     struct signer *signer;
     struct channel *keys;
+    uint32_t set;            /* of keys, of its link */
     bool holds, fails;       /* the keys process answers nothing, or without a signature */
     uint32_t number, code;   /* of the last request; 0: none */
     uint64_t held[HELD_MAX]; /* numbers of requests without an answer */
@@ -134,7 +135,7 @@ static void connect_keys(struct scene *scene)
     scene->keys = channel_open(scene->base, fds[1], ROUTE_SIGN_REQUESTS, &owner);
     assert_non_null(scene->keys);
     scene->held_count = 0;
-    signer_connect(scene->signer, fds[0]);
+    signer_connect(scene->signer, scene->set, fds[0]);
 }
 
 static void open_scene(struct scene *scene)
@@ -454,6 +455,76 @@ static void next_keys_process_gets_all_requests_again(void **state)
     close_scene(&scene);
 }
 
+static void expect_link(const struct scene *scene, bool open)
+{
+    settle(scene);
+    assert_int_equal(channel_is_broken(scene->keys), !open);
+}
+
+/* The renewed certificates have another link; what has begun with the older ones uses theirs. */
+static void handshakes_of_older_certificates_have_their_link(void **state)
+{
+    enum { PATIENCE_NS = 10 };
+    EVP_PKEY *key = make_remote(KEY_EC);
+    struct scene older, newer;
+    struct job job = {.scene = &older, .run = sign, .key = key, .way = &ec_way};
+
+    (void)state;
+    open_scene(&older);
+    older.set = job.handshake.set = 1;
+    connect_keys(&older);
+    newer = older;
+    newer.keys = NULL;
+    newer.set = 2;
+    newer.holds = true;
+    connect_keys(&newer);
+    finish_job(&job);
+    assert_int_equal(job.length, sizeof(made));
+    assert_int_equal(newer.held_count, 0);
+    signer_expire(older.signer, 1, PATIENCE_NS);
+    signer_expire(older.signer, 1 + 2 * PATIENCE_NS, PATIENCE_NS);
+    expect_link(&older, true);
+    signer_expire(older.signer, 2 + 2 * PATIENCE_NS, PATIENCE_NS);
+    expect_link(&older, false);
+    expect_link(&newer, true);
+    channel_close(newer.keys);
+    EVP_PKEY_free(key);
+    close_scene(&older);
+}
+
+/* Without its link a handshake fails at its time limit, and delays no other one. */
+static void many_renewals_close_the_oldest_links(void **state)
+{
+    enum { LINKS = 4, PATIENCE_NS = 10 };
+    EVP_PKEY *key = make_remote(KEY_EC);
+    struct scene scene[LINKS + 1];
+    struct job jobs[LINKS + 1];
+
+    (void)state;
+    open_scene(&scene[0]);
+    for (uint32_t i = 0; i <= LINKS; i++) {
+        scene[i] = scene[0];
+        scene[i].keys = NULL;
+        scene[i].set = i + 1;
+        connect_keys(&scene[i]);
+        jobs[i] = (struct job){.scene = &scene[i], .run = sign, .key = key, .way = &ec_way};
+        jobs[i].handshake.set = i + 1;
+    }
+    expect_link(&scene[0], false);
+    for (size_t i = 0; i <= LINKS; i++)
+        continue_job(&jobs[i], 1);
+    settle(&scene[0]);
+    for (size_t i = 0; i <= LINKS; i++)
+        assert_int_equal(jobs[i].returned, i > 0);
+    signer_expire(scene[0].signer, 2 + PATIENCE_NS, PATIENCE_NS);
+    assert_true(jobs[0].returned);
+    assert_int_equal(jobs[0].length, 0);
+    for (size_t i = 1; i <= LINKS; i++)
+        channel_close(scene[i].keys);
+    EVP_PKEY_free(key);
+    close_scene(&scene[0]);
+}
+
 static void requests_on_the_link_are_bounded(void **state)
 {
     EVP_PKEY *key = make_remote(KEY_EC);
@@ -535,6 +606,8 @@ int main(void)
         cmocka_unit_test(paused_handshakes_do_not_disturb_each_other),
         cmocka_unit_test(threads_have_their_own_handshakes),
         cmocka_unit_test(next_keys_process_gets_all_requests_again),
+        cmocka_unit_test(handshakes_of_older_certificates_have_their_link),
+        cmocka_unit_test(many_renewals_close_the_oldest_links),
         cmocka_unit_test(requests_on_the_link_are_bounded),
         cmocka_unit_test(schemes_are_those_of_rfc_8446),
     };
