@@ -169,21 +169,24 @@ def run(options, directory):
     swapped.swap()
     rebuilt.rebuild()
     server = Server(options, directory)
+    os.nice(options.nice)
     clients = [Client(server.port, sites, options.rate / options.clients) for _ in range(options.clients)]
     try:
         for client in clients:
             client.start()
         deploys = [(swapped, swapped.swap)] * options.swaps + [(rebuilt, rebuilt.rebuild)] * options.rebuilds
         deploy(server, clients, *deploys[0])
-        before, slowest = server.size(), 0
-        for site, how in deploys[1:]:
+        before, slowest, start = server.size(), 0, time.monotonic()
+        for number, (site, how) in enumerate(deploys[1:], 1):
+            time.sleep(max(0, start + number * 60 / options.per_minute - time.monotonic()))
             slowest = max(slowest, deploy(server, clients, site, how))
-            time.sleep(options.pause)
+        taken = time.monotonic() - start
         wait_until(lambda: server.size()[0] <= before[0], f"no more descriptors than {before[0]}")
         after = server.size()
         if after[1] > before[1] + options.growth:
             raise Fault(f"KiB of the master: {before[1]}, then {after[1]}")
-        print(f"{len(deploys)} deploys, {sum(client.answers for client in clients)} answers, the slowest after {slowest:.2f} s; "
+        answers = sum(client.answers for client in clients)
+        print(f"{len(deploys)} deploys, {answers} answers ({answers / taken:.0f}/s), the slowest after {slowest:.2f} s; "
               f"master: {after[1] - before[1]} KiB more")
     finally:
         for client in clients:
@@ -201,7 +204,8 @@ def main():
     parser.add_argument("--rebuilds", type=int, default=100)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--rate", type=float, default=2000, help="requests per second of all clients")
-    parser.add_argument("--pause", type=float, default=2, help="seconds after each deploy")
+    parser.add_argument("--per-minute", type=float, default=20, help="deploys per minute, if the machine is fast enough")
+    parser.add_argument("--nice", type=int, default=0, help="lower the priority of the clients by this")
     parser.add_argument("--growth", type=int, default=2048, help="allowed growth of the master, in KiB")
     parser.add_argument("--dispatch", choices=("kernel", "master"), default="kernel")
     options = parser.parse_args()
