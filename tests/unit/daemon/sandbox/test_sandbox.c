@@ -34,6 +34,15 @@
 /* The directory that may be read, with the file "inside"; the file "outside" is beside it. */
 static char home[64], readable[80], outside[80];
 
+/* A system call upon the parent, whose pid takes the place of PARENT. */
+#define PARENT INT64_MIN
+
+struct call_on_another {
+    const char *name;
+    long number;
+    int64_t argument[4];
+};
+
 static int export_error; /* of the next filters; 0: none */
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
@@ -197,24 +206,6 @@ static int make_a_process(int directory)
     return result_of(fork());
 }
 
-static int end_its_parent(int directory)
-{
-    (void)directory;
-    return result_of(kill(getppid(), 0));
-}
-
-static int signal_its_parent(int directory)
-{
-    (void)directory;
-    return result_of((int)syscall(SYS_tgkill, getppid(), getppid(), 0));
-}
-
-static int look_into_another(int directory)
-{
-    (void)directory;
-    return result_of((int)ptrace(PTRACE_ATTACH, getppid(), NULL, NULL));
-}
-
 static int map_a_program(int directory)
 {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -283,7 +274,6 @@ static void file_outside_is_denied(void **state)
 static void unlisted_system_call_kills_the_process(void **state)
 {
     static attempt *const attempts[] = {make_a_socket,   start_a_program,        make_a_process,
-                                        end_its_parent,  signal_its_parent,      look_into_another,
                                         map_a_program,   make_memory_executable, become_root,
                                         raise_its_limits};
 
@@ -297,6 +287,78 @@ static void unlisted_system_call_kills_the_process(void **state)
             fail_msg("attempt %zu was not ended: status %#x", i, (unsigned)status);
         assert_false(WCOREDUMP(status));
     }
+}
+
+/* What can end, stop, trace, read, slow down or signal another process of the same user. */
+static const struct call_on_another calls_on_another[] = {
+    {"kill", SYS_kill, {PARENT}},
+    {"kill of all", SYS_kill, {-1}},
+    {"tkill", SYS_tkill, {PARENT}},
+    {"tgkill", SYS_tgkill, {PARENT, PARENT}},
+    {"rt_sigqueueinfo", SYS_rt_sigqueueinfo, {PARENT}},
+    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, {PARENT, PARENT}},
+    {"pidfd_open", SYS_pidfd_open, {PARENT}},
+    {"pidfd_send_signal", SYS_pidfd_send_signal, {3}},
+    {"pidfd_getfd", SYS_pidfd_getfd, {3}},
+    {"attach", SYS_ptrace, {PTRACE_ATTACH, PARENT}},
+    {"seize", SYS_ptrace, {PTRACE_SEIZE, PARENT}},
+    {"process_vm_readv", SYS_process_vm_readv, {PARENT}},
+    {"process_vm_writev", SYS_process_vm_writev, {PARENT}},
+    {"process_madvise", SYS_process_madvise, {3}},
+    {"kcmp", SYS_kcmp, {PARENT, PARENT}},
+    {"prlimit64", SYS_prlimit64, {PARENT, RLIMIT_NOFILE}},
+    {"setpriority", SYS_setpriority, {PRIO_PROCESS, PARENT, 19}},
+    {"ioprio_set", SYS_ioprio_set, {1, PARENT}},
+    {"sched_setaffinity", SYS_sched_setaffinity, {PARENT}},
+    {"sched_setparam", SYS_sched_setparam, {PARENT}},
+    {"sched_setattr", SYS_sched_setattr, {PARENT}},
+    {"sched_setscheduler", SYS_sched_setscheduler, {PARENT, SCHED_IDLE}},
+    {"migrate_pages", SYS_migrate_pages, {PARENT}},
+    {"move_pages", SYS_move_pages, {PARENT}},
+    {"perf_event_open", SYS_perf_event_open, {0, PARENT, -1, -1}},
+    {"get_robust_list", SYS_get_robust_list, {PARENT}},
+    {"timer_create", SYS_timer_create, {CLOCK_MONOTONIC}},
+    {"setpgid", SYS_setpgid, {PARENT}},
+    {"setsid", SYS_setsid, {0}},
+    {"F_SETOWN", SYS_fcntl, {0, F_SETOWN, PARENT}},
+    {"F_SETOWN_EX", SYS_fcntl, {0, F_SETOWN_EX}},
+    {"F_SETSIG", SYS_fcntl, {0, F_SETSIG, SIGKILL}},
+    {"F_NOTIFY", SYS_fcntl, {0, F_NOTIFY}},
+    {"FIOSETOWN", SYS_ioctl, {0, FIOSETOWN}},
+    {"SIOCSPGRP", SYS_ioctl, {0, SIOCSPGRP}},
+    {"TIOCSPGRP", SYS_ioctl, {0, TIOCSPGRP}},
+    {"TIOCSTI", SYS_ioctl, {0, TIOCSTI}},
+    {"io_uring_setup", SYS_io_uring_setup, {1}},
+};
+
+static const struct call_on_another *next_call;
+
+static int call_on_parent(int directory)
+{
+    long argument[4];
+
+    (void)directory;
+    for (size_t i = 0; i < ARRAY_LENGTH(argument); i++)
+        argument[i] = (long)(next_call->argument[i] == PARENT ? getppid() : next_call->argument[i]);
+    return result_of(
+        (int)syscall(next_call->number, argument[0], argument[1], argument[2], argument[3]));
+}
+
+static void no_process_can_act_on_another(void **state)
+{
+    (void)state;
+    if (!can(false, true))
+        skip();
+    for (int role = 0; role < SANDBOX_ROLES; role++)
+        for (size_t i = 0; i < ARRAY_LENGTH(calls_on_another); i++) {
+            int status;
+
+            next_call = &calls_on_another[i];
+            status = in_sandbox_of((enum sandbox_role)role, readable, call_on_parent);
+            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+                fail_msg("a %s can call %s: status %#x", sandbox_profiles[role].name,
+                         next_call->name, (unsigned)status);
+        }
 }
 
 /* The system call number that the next attempt makes, with arguments that do not matter. */
@@ -897,6 +959,7 @@ int main(void)
         cmocka_unit_test(operations_of_serving_succeed),
         cmocka_unit_test(file_outside_is_denied),
         cmocka_unit_test(unlisted_system_call_kills_the_process),
+        cmocka_unit_test(no_process_can_act_on_another),
         cmocka_unit_test(unlisted_call_in_a_thread_kills_the_process),
         cmocka_unit_test(system_call_that_changes_files_kills_the_process),
         cmocka_unit_test(call_that_harms_other_holders_of_a_socket_kills_the_process),
