@@ -1,6 +1,7 @@
 #include "daemon/logger/log_files.h"
 
 #include "common/units.h"
+#include "daemon/base/directory.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/service.h"
 #include "daemon/config/value.h"
@@ -142,22 +143,36 @@ bool log_targets_equal(const struct log_targets *one, const struct log_targets *
 /* Opening a log */
 
 /*
- * O_NOFOLLOW: in a directory that others can write, a link could lead to any file of the system.
+ * Others may write to the directory: a link of any kind could be to any file of the system.
  * O_NONBLOCK: the open of a FIFO without a reader fails, and a write to a full one, instead of
- * blocking.
+ * blocking. Returns a descriptor, or -1 with WHY.
  */
-static int open_log_path(const char *path)
+static int open_log_path(const char *path, char *why, size_t size)
 {
-    int fd = open(
-        path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0640);
-
+    struct directory_entry entry;
     struct stat file;
+    int fd;
 
-    if (fd < 0 || (fstat(fd, &file) == 0 &&
-                   (S_ISREG(file.st_mode) || S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode))))
+    if (directory_find(&entry, path, 0) != 0) {
+        snprintf(why, size, "%s%s",
+                 errno == ELOOP ? "a symbolic link of others is in its path: " : strerror(errno),
+                 errno == ELOOP ? entry.weakness : "");
+        return -1;
+    }
+    fd = directory_open_entry(entry.directory, entry.name,
+                              O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK, 0640);
+    close(entry.directory);
+    if (fd < 0)
+        snprintf(why, size, "%s", errno == ELOOP ? "it is a symbolic link" : strerror(errno));
+    else if (fstat(fd, &file) != 0 ||
+             (!S_ISREG(file.st_mode) && !S_ISFIFO(file.st_mode) && !S_ISCHR(file.st_mode)))
+        snprintf(why, size, "neither a regular file nor a pipe nor a character device");
+    else if (S_ISREG(file.st_mode) && file.st_nlink > 1 && entry.weakness[0] != '\0')
+        snprintf(why, size, "it is a hard link, and others may have made it: %s", entry.weakness);
+    else
         return fd;
-    close(fd);
-    errno = EINVAL;
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
 
@@ -183,18 +198,12 @@ int log_file_open(const char *text, int fallback, char *why, size_t size)
         snprintf(why, size, "%s", fault);
         return -1;
     }
-    if (strcmp(text, "-") == 0)
-        fd = daemonize_duplicate_stream(fallback);
-    else
-        fd = target.kind == LOG_TARGET_FILE ? open_log_path(target.path)
-                                            : open_log_socket(target.path);
-    if (fd < 0 && errno == ELOOP)
-        fault = "it is a symbolic link";
-    else if (fd < 0)
-        fault = errno == EINVAL ? "neither a regular file nor a pipe nor a character device"
-                                : strerror(errno);
+    if (target.kind == LOG_TARGET_FILE && strcmp(text, "-") != 0)
+        return open_log_path(target.path, why, size);
+    fd = strcmp(text, "-") == 0 ? daemonize_duplicate_stream(fallback)
+                                : open_log_socket(target.path);
     if (fd < 0)
-        snprintf(why, size, "%s", fault);
+        snprintf(why, size, "%s", strerror(errno));
     return fd;
 }
 

@@ -97,6 +97,48 @@ static void symbolic_link_is_refused(void **state)
     assert_int_equal(stat(other, &file), -1); /* not created either */
 }
 
+/* In a directory of another user, whose links root must not follow. */
+static void links_of_another_user_are_refused(void **state)
+{
+    static const struct {
+        const char *make, *name, *reason; /* NULL: opened */
+    } cases[] = {
+        {"touch theirs/log", "log", NULL},
+        {"true", "new.log", NULL},
+        {"ln -s ../target theirs/log", "log", "it is a symbolic link"},
+        {"ln -s $PWD/target theirs/log", "log", "it is a symbolic link"},
+        {"ln target theirs/log", "log", "it is a hard link, and others may have made it: "},
+        {"ln -s .. theirs/sub", "sub/target", "a symbolic link of others is in its path: "},
+        {"ln -s $PWD theirs/sub", "sub/new", "a symbolic link of others is in its path: "},
+    };
+    char command[512], log[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int fd;
+
+        snprintf(command, sizeof(command),
+                 "cd %s && rm -rf theirs target && mkdir theirs && echo -n text >target && %s && "
+                 "chown -h nobody theirs",
+                 directory, cases[i].make);
+        assert_int_equal(system(command), 0);
+        snprintf(log, sizeof(log), "%s/theirs/%s", directory, cases[i].name);
+        if (cases[i].reason != NULL) {
+            expect_refused(log, cases[i].reason);
+        } else {
+            fd = open_log(log);
+            assert_true(fd >= 0);
+            close(fd);
+        }
+        snprintf(command, sizeof(command),
+                 "cd %s && test $(cat target) = text && test ! -e new && rm -rf theirs target",
+                 directory);
+        assert_int_equal(system(command), 0);
+    }
+}
+
 static void directory_and_socket_are_refused(void **state)
 {
     (void)state;
@@ -400,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(new_file_is_not_readable_by_others),
         TEST(symbolic_link_is_refused),
+        TEST(links_of_another_user_are_refused),
         TEST(directory_and_socket_are_refused),
         TEST(pipe_is_opened_only_with_a_reader),
         TEST(character_device_is_opened),
