@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
+#include "daemon/base/directory.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
 #include "daemon/config/acme.h"
@@ -122,11 +123,9 @@ static int load_files_and_libraries(struct acme *acme, char *why, size_t size)
     const struct acme_settings *settings = &acme->settings;
     const char *ca = "";
 
-    acme->directory = open(settings->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (acme->directory < 0) {
-        snprintf(why, size, "%s: %s", settings->state_dir, strerror(errno));
+    acme->directory = directory_open(settings->state_dir, false, why, size);
+    if (acme->directory < 0)
         return -1;
-    }
     if (settings->ca_file[0] != '\0') {
         ca = state_read(AT_FDCWD, settings->ca_file);
         if (ca == NULL) {

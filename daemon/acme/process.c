@@ -4,9 +4,11 @@
 #include "common/macros.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
+#include "daemon/base/directory.h"
 #include "daemon/base/events.h"
 #include "daemon/sandbox/identity.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,62 +23,110 @@ enum { QUEUED_BYTES_MAX = 64 * 1024, EVENTS_PER_SECOND = 20 };
 
 /* The state directory */
 
-/*
- * Makes the missing directories above PATH, which anybody may enter. Returns 0, or -1 with errno.
- */
-static int make_state_parents(const char *path)
+/* Looks up the user of the process. Returns 0, or -1 with WHY. */
+static int find_acme_identity(const struct config *config, struct identity *identity, char *why,
+                              size_t size)
 {
-    char part[PATH_MAX];
-    const char *slash = path;
+    const char *user = config_acme_user(config);
+    bool own = user[0] != '\0';
+    struct identity_fault fault;
 
-    while ((slash = strchr(slash + 1, '/')) != NULL) {
-        if ((size_t)(slash - path) >= sizeof(part)) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        memcpy(part, path, (size_t)(slash - path));
-        part[slash - path] = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST)
-            return -1;
+    if (identity_find(own ? user : config->server_user, own ? "" : config->server_group, geteuid(),
+                      identity, &fault) != 0) {
+        snprintf(why, size, "[%s] %s: %s", own ? "acme" : "server", fault.group ? "group" : "user",
+                 fault.text);
+        return -1;
+    }
+    if (!identity->changes) {
+        identity->uid = geteuid();
+        identity->gid = getegid();
     }
     return 0;
 }
 
-/* The directory must be the user's alone, because keys are in it. */
-static int take_state_directory(const char *path, uid_t uid, gid_t gid)
+/*
+ * Gives the file NAME to IDENTITY if it is one of user OLD. Others are reported: a link could be to
+ * a file that OLD may not change.
+ */
+static void take_over_file(int directory, const char *name, uid_t old,
+                           const struct identity *identity)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = directory_open_entry(directory, name, O_PATH, 0);
     struct stat status;
-    int failed = fd < 0 || fstat(fd, &status) != 0 ? -1 : 0;
+    const char *fault = NULL;
 
-    if (failed == 0 && status.st_uid != uid)
-        failed = fchown(fd, uid, gid);
-    if (failed == 0 && (status.st_mode & 07777) != 0700)
-        failed = fchmod(fd, 0700);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        fault = strerror(errno);
+    else if (!S_ISREG(status.st_mode))
+        fault = S_ISLNK(status.st_mode) ? "a symbolic link" : "not a regular file";
+    else if (status.st_nlink > 1)
+        fault = "a hard link";
+    else if (status.st_uid != old)
+        fault = status.st_uid == identity->uid ? NULL : "a file of another user";
+    else if (fchownat(fd, "", identity->uid, identity->gid, AT_EMPTY_PATH) != 0)
+        fault = strerror(errno);
+    if (fault != NULL)
+        event_log(LEVEL_WARN, "[acme] state_dir: %.200s keeps its owner: %s", name, fault);
     if (fd >= 0)
         close(fd);
-    return failed;
 }
 
-int acme_prepare_state(const struct config *config, char *why, size_t size)
+/* Gives the files in the directory FD, which has belonged to user OLD, to IDENTITY. */
+static void take_over_files(int fd, uid_t old, const struct identity *identity)
 {
-    const char *path = config->acme_state_dir;
-    struct identity identity;
-    struct identity_fault fault;
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
+    const struct dirent *entry;
 
-    if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) !=
-        0) {
-        snprintf(why, size, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
+    if (directory == NULL) {
+        event_log(LEVEL_ERROR, "[acme] state_dir: cannot read it: %s", strerror(errno));
+        return;
+    }
+    while ((entry = readdir(directory)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            take_over_file(fd, entry->d_name, old, identity);
+    closedir(directory);
+}
+
+/*
+ * The directory must be the user's alone, because keys are in it. Its owner before is that of
+ * another configuration or version: he keeps nothing but descriptors. Returns 0, or -1 with errno.
+ */
+static int take_state_directory(int fd, const struct identity *identity)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
         return -1;
-    }
-    if (!identity.changes) {
-        identity.uid = geteuid();
-        identity.gid = getegid();
-    }
-    if (make_state_parents(path) == 0 && (mkdir(path, 0700) == 0 || errno == EEXIST) &&
-        take_state_directory(path, identity.uid, identity.gid) == 0)
+    if ((status.st_mode & 07777) != 0700 && fchmod(fd, 0700) != 0)
+        return -1;
+    if (status.st_uid == identity->uid)
         return 0;
-    snprintf(why, size, "[acme] state_dir: %s: %s", path, strerror(errno));
+    if (fchown(fd, identity->uid, identity->gid) != 0)
+        return -1;
+    if (status.st_uid != 0)
+        event_log(LEVEL_INFO, "[acme] state_dir: it and the files of user %u now belong to user %u",
+                  status.st_uid, identity->uid);
+    take_over_files(fd, status.st_uid, identity);
+    return 0;
+}
+
+int acme_open_state(const struct config *config, char *why, size_t size)
+{
+    struct identity identity;
+    char cause[PATH_MAX + 512];
+    int fd;
+
+    if (find_acme_identity(config, &identity, why, size) != 0)
+        return -1;
+    fd = directory_open(config->acme_state_dir, true, cause, sizeof(cause));
+    if (fd >= 0 && take_state_directory(fd, &identity) == 0)
+        return fd;
+    if (fd >= 0) {
+        snprintf(cause, sizeof(cause), "%s: %s", config->acme_state_dir, strerror(errno));
+        close(fd);
+    }
+    snprintf(why, size, "[acme] state_dir: %s", cause);
     return -1;
 }
 
@@ -199,6 +249,8 @@ static int execute_program(void *argument)
     const struct acme_setup *setup = argument;
     const struct config *config = setup->config;
     const struct config_words *names = &config->acme_names;
+    const char *user = config_acme_user(config);
+    bool own = user[0] != '\0';
     enum challenge_kind kind[CHALLENGE_KINDS];
     size_t kinds = config_acme_challenges(config, kind), count = 0;
     const char *argv[OPTIONS_MAX + ACME_NAMES_MAX];
@@ -208,8 +260,8 @@ static int execute_program(void *argument)
     snprintf(retry, sizeof(retry), "%" PRIu64, (uint64_t)config->acme_retry);
     const char *const valued[][2] = {
         {"--channel", channel},
-        {"--user", config->server_user},
-        {"--group", config->server_group},
+        {"--user", own ? user : config->server_user},
+        {"--group", own ? "" : config->server_group},
         {"--state-dir", config->acme_state_dir},
         {"--ca-file", config->acme_ca_file},
         {"--directory", config_acme_directory(config)},
@@ -275,6 +327,8 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
     if (!child_is_due(&process->child, clock_monotonic_ns()))
         return;
     process->events_left = EVENTS_PER_SECOND;
+    if (geteuid() == 0 && config_acme_user(setup->config)[0] == '\0')
+        event_log(LEVEL_WARN, "ACME: " ACME_SHARED_USER);
     acme_process_find_program(process);
     setup->program_fd = process->program_fd;
     if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0) {

@@ -56,10 +56,11 @@ struct acme_setup {
 };
 
 /*
- * Makes the directory with mode 0700 if it is missing, and gives it to the user of the workers. The
- * master. Returns 0, or -1 with WHY.
+ * Opens the state directory, which is made if it is missing, and belongs to the user of the process
+ * alone; files of its owner before are given to that user. The master. Returns a descriptor, or -1
+ * with WHY.
  */
-int acme_prepare_state(const struct config *config, char *why, size_t size);
+int acme_open_state(const struct config *config, char *why, size_t size);
 
 /*
  * Opens webserverd-acme unless it is open. A master calls it early: the program that it starts is

@@ -48,14 +48,19 @@ json_t *state_read_json(int directory, const char *file)
 
 /* Writing */
 
-/* Returns a new, empty file beside FILE, whose name it writes, or -1 with errno. */
+/*
+ * Returns a new, empty file beside FILE, whose name it writes, or -1 with errno. What has this name,
+ * perhaps a FIFO or a link, was made by a process that has ended or had been taken over.
+ */
 static int open_beside(int directory, const char *file, char name[PATH_BYTES])
 {
     if (snprintf(name, PATH_BYTES, "%s.new", file) >= PATH_BYTES) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return openat(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (state_remove(directory, name) != 0)
+        return -1;
+    return openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
 static int write_all(int fd, const char *text)

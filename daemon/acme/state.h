@@ -8,7 +8,6 @@
  *   NAME.pem             key and certificate chain of NAME
  *   NAME.json            next attempt, failures since the last success, and when this was written
  *   lock                 held by the process that writes here
- *   self-signed/NAME.*   served until NAME.pem exists; written by the master
  */
 #ifndef DAEMON_ACME_STATE_H
 #define DAEMON_ACME_STATE_H

@@ -4,6 +4,7 @@
 #include "common/macros.h"
 
 #include <ctype.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -26,6 +27,15 @@ const char *config_acme_directory(const struct config *config)
         if (strcmp(config->acme_directory, authorities[i].name) == 0)
             return authorities[i].url;
     return config->acme_directory;
+}
+
+const char *config_acme_user(const struct config *config)
+{
+    static const char usual[] = "webserverd-acme";
+
+    if (config->acme_user[0] == '\0' && geteuid() == 0 && getpwnam(usual) != NULL)
+        return usual;
+    return config->acme_user;
 }
 
 /* Challenges */
@@ -308,6 +318,19 @@ static void describe_host(const struct config *config, const struct config_host 
     }
 }
 
+static void describe_user(const struct config *config, FILE *out)
+{
+    const char *user = config_acme_user(config);
+
+    if (user[0] != '\0') {
+        fputs("  the account and the keys belong to user ", out);
+        escape_print(out, user);
+        fputc('\n', out);
+    } else if (geteuid() == 0) {
+        fputs("  " ACME_SHARED_USER "\n", out);
+    }
+}
+
 void config_acme_describe(const struct config *config, FILE *out)
 {
     static const char *const ports[] = {
@@ -332,6 +355,7 @@ void config_acme_describe(const struct config *config, FILE *out)
     }
     for (size_t i = 0; i < config->host_count; i++)
         describe_host(config, &config->hosts[i], out);
+    describe_user(config, out);
 }
 
 void config_acme_free(struct config *config)

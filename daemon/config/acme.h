@@ -15,6 +15,13 @@ enum { ACME_NAMES_MAX = 256, ACME_NAME_MAX = 253 };
 /* URL of the directory (RFC 8555 section 7.1.1). */
 const char *config_acme_directory(const struct config *config);
 
+/* The user of the ACME process, [acme] user or its default; "": that of the workers. */
+const char *config_acme_user(const struct config *config);
+
+#define ACME_SHARED_USER                                                                           \
+    "the account and the keys belong to the user of the workers, as there is no user "             \
+    "webserverd-acme (make it: useradd --system webserverd-acme)"
+
 /*
  * Sets KINDS to the challenges that may be used, the preferred one first, and returns their number,
  * from 1. Each attempt after a failed one begins with the next.

@@ -173,6 +173,19 @@ static void check_identity(struct config_draft *draft, const struct config_syste
                         "%s", why);
 }
 
+static void check_acme_user(struct config_draft *draft, const struct config_system *system)
+{
+    const struct config *config = draft->config;
+    char why[CONFIG_PROBLEM_MAX];
+    bool group;
+
+    if (!config->acme_enabled || config->acme_user[0] == '\0' || draft->faulty[KEY_acme_user] ||
+        system->check_identity(config->acme_user, "", &group, why, sizeof(why)) == 0)
+        return;
+    config_report_error(&draft->report, &draft->set_at[KEY_acme_user],
+                        "name an existing user, or leave it unset", "%s", why);
+}
+
 static void check_socket(struct config_draft *draft)
 {
     static const enum config_key_number keys[] = {KEY_control_socket, KEY_server_run_dir,
@@ -494,8 +507,10 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     if (access("/proc/self/fd", X_OK) != 0)
         config_report_error(&draft->report, &draft->set_at[KEY_server_root], "mount /proc",
                             "files cannot be opened without /proc");
-    if (system != NULL)
+    if (system != NULL) {
         check_identity(draft, system);
+        check_acme_user(draft, system);
+    }
     if (system != NULL && !draft->faulty[KEY_server_jail] &&
         draft->config->server_jail == JAIL_STRICT && !system->sandbox_is_complete())
         config_report_error(&draft->report, &draft->set_at[KEY_server_jail],

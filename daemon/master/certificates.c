@@ -34,12 +34,16 @@ static struct tls_context *make_tls(const struct master *master, char *why, size
     struct tls_tickets *tickets = master->certificates.tickets;
     struct managed_certificates managed = {0};
     struct tls_context *tls = NULL;
+    int directory;
 
     if (!config->acme_enabled)
         return tls_context_new(config, NULL, tickets, why, size);
-    if (acme_prepare_state(config, why, size) == 0 &&
-        managed_certificates_find(config, &managed, why, size) == 0)
+    directory = acme_open_state(config, why, size);
+    if (directory < 0)
+        return NULL;
+    if (managed_certificates_find(config, directory, &managed, why, size) == 0)
         tls = tls_context_new(config, &managed, tickets, why, size);
+    close(directory);
     managed_certificates_free(&managed);
     return tls;
 }

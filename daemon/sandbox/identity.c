@@ -96,7 +96,7 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (user[0] == '\0' && group[0] == '\0' && self != 0)
         return 0;
     if (user[0] == '\0' && self != 0)
-        return report_identity_fault(fault, true, "only root can run its workers in group '%s'",
+        return report_identity_fault(fault, true, "only root can run processes in group '%s'",
                                      group);
     if (find_user_of_workers(user[0] != '\0' ? user : default_user, identity, fault) != 0)
         return -1;
@@ -105,10 +105,10 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (self == 0)
         return 0;
     if (identity->uid != self)
-        return report_identity_fault(fault, false, "only root can run its workers as user '%s'",
+        return report_identity_fault(fault, false, "only root can run processes as user '%s'",
                                      user);
     if (group[0] != '\0')
-        return report_identity_fault(fault, true, "only root can run its workers in group '%s'",
+        return report_identity_fault(fault, true, "only root can run processes in group '%s'",
                                      group);
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "daemon/tls/managed.h"
 
 #include "common/macros.h"
+#include "daemon/base/directory.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/certificate.h"
@@ -221,17 +222,20 @@ static int copy_managed(const struct managed_file *file, int in, char *why, size
 static enum confined_result read_managed(const struct config *config, struct managed_file *file,
                                          int directory, const char *base, char *why, size_t size)
 {
-    int in = openat(directory, base, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+    int in = directory_open_entry(directory, base, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
     enum confined_result result = CONFINED_REFUSED;
-    struct stat status;
+    struct stat status, owner;
 
     why[0] = '\0';
     if (in < 0 && errno == ENOENT)
         return CONFINED_FAILED;
-    if (in < 0 || fstat(in, &status) != 0)
+    if (in < 0 || fstat(in, &status) != 0 || fstat(directory, &owner) != 0)
         snprintf(why, size, "%s: %s", file->path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
         snprintf(why, size, "%s: not a regular file", file->path);
+    else if (status.st_uid != owner.st_uid || status.st_nlink != 1)
+        snprintf(why, size, "%s: %s", file->path,
+                 status.st_nlink != 1 ? "a hard link" : "it belongs to another user");
     else if (copy_managed(file, in, why, size) == 0)
         result = confined_run(config, file->path, file->fd, check_managed, file, why, size);
     if (in >= 0)
@@ -239,12 +243,21 @@ static enum confined_result read_managed(const struct config *config, struct man
     return result;
 }
 
+/* Renames BASE to ASIDE, which is replaced unless it is a directory with files. */
+static bool rename_aside(int directory, const char *base, const char *aside)
+{
+    if (renameat(directory, base, directory, aside) == 0)
+        return true;
+    return (unlinkat(directory, aside, 0) == 0 || unlinkat(directory, aside, AT_REMOVEDIR) == 0) &&
+           renameat(directory, base, directory, aside) == 0;
+}
+
 /* The ACME process then obtains another one. */
 static void set_aside(int directory, const char *base, const char *why)
 {
     char aside[NAME_MAX + 1];
     bool done = snprintf(aside, sizeof(aside), "%s.unusable", base) < (int)sizeof(aside) &&
-                renameat(directory, base, directory, aside) == 0;
+                rename_aside(directory, base, aside);
 
     event_log(LEVEL_ERROR, "%s: serving a self-signed certificate; the file is %s%s", why,
               done ? "now called " : "not renamed: ", done ? aside : strerror(errno));
@@ -296,11 +309,10 @@ static int find_managed_certificate(const struct config *config, int directory, 
     return fill_managed(config, &file, directory, base, why, size);
 }
 
-int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
-                              char *why, size_t size)
+int managed_certificates_find(const struct config *config, int directory,
+                              struct managed_certificates *managed, char *why, size_t size)
 {
     size_t count = config->acme_names.count;
-    int directory = open(config->acme_state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int failed = 0;
 
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* the children can read no file */
@@ -308,10 +320,6 @@ int managed_certificates_find(const struct config *config, struct managed_certif
     managed->certificate.item = calloc(count + 1, sizeof(char *));
     managed->key.item = calloc(count + 1, sizeof(char *));
     managed->fd = calloc(count + 1, sizeof(int));
-    if (directory < 0) {
-        snprintf(why, size, "%s: %s", config->acme_state_dir, strerror(errno));
-        return -1;
-    }
     if (managed->certificate.item == NULL || managed->key.item == NULL || managed->fd == NULL) {
         snprintf(why, size, "out of memory");
         failed = -1;
@@ -319,7 +327,6 @@ int managed_certificates_find(const struct config *config, struct managed_certif
     for (size_t i = 0; i < count && failed == 0; i++)
         failed = find_managed_certificate(config, directory, config->acme_names.item[i], managed,
                                           why, size);
-    close(directory);
     return failed;
 }
 

@@ -20,13 +20,12 @@ struct managed_certificates {
 };
 
 /*
- * Finds a certificate for each name of [acme]. MANAGED is all zero. One in the state directory that
- * cannot be used is logged and renamed. A new self-signed one replaces it, or one that is missing.
- * Returns 0, or -1 with WHY; then call managed_certificates_free()
- * nevertheless.
+ * Finds a certificate for each name of [acme] in DIRECTORY, the state directory. MANAGED is all
+ * zero. One that cannot be used is logged and renamed. A new self-signed one replaces it, or one
+ * that is missing. Returns 0, or -1 with WHY; then call managed_certificates_free() nevertheless.
  */
-int managed_certificates_find(const struct config *config, struct managed_certificates *managed,
-                              char *why, size_t size);
+int managed_certificates_find(const struct config *config, int directory,
+                              struct managed_certificates *managed, char *why, size_t size);
 void managed_certificates_free(struct managed_certificates *managed);
 
 struct self_signed {

@@ -1,9 +1,12 @@
 """The ACME process: what it may do, and that it may end at any time."""
+import contextlib
 import os
 import pathlib
+import pwd
 import signal
 import threading
 
+from acme_server import NAME
 from harness import PATIENCE_S, expect, has_ended, run, test, until
 
 
@@ -119,3 +122,62 @@ def it_has_a_sandbox(bench):
         expect("libcurl" in maps, False, "libcurl in the master")
         expect([line for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "/dev/shm" in line], [],
                "shared memory of the ACME process")
+
+
+def tree(directory):
+    """Owner, mode and content of all files below DIRECTORY."""
+    files = {}
+    for path in [directory, *sorted(directory.rglob("*"))]:
+        status = path.lstat()
+        files[path.name] = (status.st_uid, status.st_gid, status.st_mode, path.read_bytes() if path.is_file() else b"")
+    return files
+
+
+def plant(state, outside, uid):
+    """Links of user UID to OUTSIDE in place of each file that the server reads, writes or renames."""
+    targets = [outside / "file", outside, "../outside/file", "../outside"]
+    names = ["account.key", "account.json", f"{NAME}.pem", f"{NAME}.json", f"{NAME}.pem.new", f"{NAME}.pem.unusable", "account.key.new",
+             "lock", "self-signed"]
+    for number, name in enumerate(names):
+        with contextlib.suppress(FileNotFoundError):
+            (state / name).unlink()
+        (state / name).symlink_to(targets[number % len(targets)])
+        os.lchown(state / name, uid, uid)
+
+
+@test
+def links_in_the_state_directory_change_nothing_outside(bench):
+    if os.geteuid() != 0:
+        return
+    uid, nobody = pwd.getpwnam("daemon").pw_uid, pwd.getpwnam("nobody").pw_uid
+    outside, state = bench.directory / "outside", bench.directory / "planted"
+    for directory in (outside, state):
+        directory.mkdir(mode=0o755)
+    (outside / "file").write_text("outside", encoding="ascii")
+    os.chmod(outside / "file", 0o600)
+    before = tree(outside)
+    plant(state, outside, nobody)
+    os.chown(state, nobody, nobody)
+    authority = bench.authority()
+    with bench.start(authority, acme__state_dir=state, acme__user="daemon") as server:
+        server.await_event(f"it and the files of user {nobody} now belong to user {uid}")
+        server.await_event("keeps its owner: a symbolic link", 9)
+        server.await_event(f"{NAME}.pem: Too many levels of symbolic links: serving a self-signed certificate")
+        expect(server.certificate()[2], [NAME], "names of the certificate")
+        expect(tree(outside), before, "files outside")
+        expect((state.stat().st_uid, state.stat().st_mode & 0o777), (uid, 0o700), "owner and mode of the directory")
+        for path in state.iterdir():
+            path.unlink()
+        server.await_certificate()
+        pid = until(server.acme_pid, "the process")
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        expect([line.split()[1:] for line in status.splitlines() if line.startswith("Uid")], [[str(uid)] * 4], "users of the process")
+        expect({(state / name).stat().st_uid for name in ("account.key", f"{NAME}.pem", "lock")}, {uid}, "owner of the files")
+        plant(state, outside, uid)
+        server.control("reload")
+        server.await_event(f"{NAME}.pem: Too many levels of symbolic links: serving a self-signed certificate", 2)
+        expect(tree(outside), before, "files outside after a reload")
+        server.set(acme__user="nobody")
+        server.control("reload")
+        server.await_event(f"it and the files of user {uid} now belong to user {nobody}")
+        expect(tree(outside), before, "files outside after the change of the user")

@@ -11,11 +11,13 @@
 
 #include "daemon/acme/process.h"
 #include "daemon/sandbox/identity.h"
+#include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +26,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { OLD_UID = 61001, OWN_UID = 61002 };
+
 static int directory, descriptors_before;
 static int write_interruptions;   /* of the next calls of write() */
 static size_t write_most = 65536; /* bytes that it writes at once */
+static const char *acme_user;
+static struct {
+    const char *name;
+    struct passwd entry;
+} own_user; /* in the user database; NULL: none */
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __real_write(int fd, const void *bytes, size_t length);
+struct passwd *__wrap_getpwnam(const char *name);
+struct passwd *__real_getpwnam(const char *name);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+struct passwd *__wrap_getpwnam(const char *name)
+{
+    if (own_user.name != NULL && strcmp(name, own_user.name) == 0)
+        return &own_user.entry;
+    return strcmp(name, "webserverd-acme") == 0 ? NULL : __real_getpwnam(name);
+}
 
 ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
@@ -48,6 +66,9 @@ static int set_up(void **state)
 {
     (void)state;
     own_directory_make();
+    events_forget();
+    acme_user = "";
+    own_user.name = NULL;
     directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(directory >= 0);
     descriptors_before = open_descriptors();
@@ -84,11 +105,12 @@ static void assert_text(const char *name, const char *text)
 
 /* Preparing */
 
-/* Returns the result of acme_prepare_state() for PATH below own_directory. */
+/* Opens the state directory PATH below own_directory, and closes it. Returns 0, or -1 with WHY. */
 static int prepare(const char *path, const char *user, const char *group, char *why, size_t size)
 {
     char full[8192], server_user[64], server_group[64];
-    struct config config = {0};
+    struct config config = {.acme_user = acme_user};
+    int fd;
 
     snprintf(full, sizeof(full), "%s/%s", own_directory, path);
     snprintf(server_user, sizeof(server_user), "%s", user);
@@ -96,7 +118,10 @@ static int prepare(const char *path, const char *user, const char *group, char *
     config.acme_state_dir = full;
     config.server_user = server_user;
     config.server_group = server_group;
-    return acme_prepare_state(&config, why, size);
+    fd = acme_open_state(&config, why, size);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? -1 : 0;
 }
 
 static struct stat status_of(const char *name)
@@ -142,6 +167,125 @@ static void mode_is_corrected(void **state)
     }
 }
 
+/* The user database has USER with number UID. */
+static void add_user(char *user, uid_t uid)
+{
+    own_user.name = user;
+    own_user.entry = (struct passwd){.pw_name = user, .pw_uid = uid, .pw_gid = uid};
+}
+
+static void process_has_a_user_of_its_own(void **state)
+{
+    static const struct {
+        const char *setting;
+        char *exists;
+        bool own;
+    } cases[] = {
+        {"", "webserverd-acme", true}, {"somebody", "somebody", true}, {"", "other", false}};
+    char why[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        acme_user = cases[i].setting;
+        add_user(cases[i].exists, OWN_UID);
+        assert_int_equal(prepare("state", "daemon", "", why, sizeof(why)), 0);
+        assert_int_equal(status_of("state").st_uid == OWN_UID, cases[i].own);
+        assert_int_equal(status_of("state").st_gid == OWN_UID, cases[i].own);
+        assert_int_equal(unlinkat(directory, "state", AT_REMOVEDIR), 0);
+    }
+}
+
+/* Runs a shell with COMMAND, in which $F is NAME, in the state directory. */
+static void run_in_state(const char *name, const char *command)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "cd %s/state && F=%s && %s", own_directory, name, command);
+    assert_int_equal(system(text), 0);
+}
+
+/* Gives the state directory to OLD_UID, with its file PATH if that is a file of its own. */
+static void give_to_old_user(const char *path)
+{
+    struct stat status = status_of(path);
+
+    assert_int_equal(fchownat(directory, "state", OLD_UID, OLD_UID, 0), 0);
+    if (status.st_uid == 0 && (status.st_nlink == 1 || S_ISDIR(status.st_mode)))
+        assert_int_equal(fchownat(directory, path, OLD_UID, OLD_UID, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+/* What a process of OLD_UID may have left. The file "target" is outside. */
+static void files_of_the_user_before_are_taken_over(void **state)
+{
+    static const struct {
+        const char *name, *make, *report; /* NULL: taken over */
+    } cases[] = {
+        {"account.key", "echo -n key >$F", NULL},
+        {"large.pem", "truncate -s 1G $F", NULL},
+        {"link", "ln -s ../target $F", "a symbolic link"},
+        {"absolute", "ln -s $PWD/../target $F", "a symbolic link"},
+        {"dangling", "ln -s missing $F", "a symbolic link"},
+        {"directory-link", "ln -s .. $F", "a symbolic link"},
+        {"hard", "ln ../target $F", "a hard link"},
+        {"fifo", "mkfifo $F", "not a regular file"},
+        {"device", "mknod $F c 1 3", "not a regular file"},
+        {"directory", "mkdir $F && ln -s ../../target $F/link", "not a regular file"},
+        {"other", "touch $F && chown daemon $F", "a file of another user"},
+    };
+    char why[256], text[256], path[64];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    acme_user = "somebody";
+    add_user("somebody", OWN_UID);
+    put("target", "outside");
+    assert_int_equal(mkdirat(directory, "state", 0755), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const char *report = cases[i].report;
+        struct stat before;
+
+        run_in_state(cases[i].name, cases[i].make);
+        snprintf(path, sizeof(path), "state/%s", cases[i].name);
+        give_to_old_user(path);
+        before = status_of(path);
+        events_forget();
+        assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+        assert_int_equal(status_of(path).st_uid, report == NULL ? OWN_UID : before.st_uid);
+        assert_int_equal(status_of(path).st_mode, before.st_mode);
+        assert_int_equal(event_count(), report == NULL ? 1 : 2);
+        snprintf(text, sizeof(text), "[acme] state_dir: %s keeps its owner: %s", cases[i].name,
+                 report != NULL ? report : "");
+        if (report != NULL)
+            assert_string_equal(last_event(), text);
+        assert_int_equal(status_of("target").st_uid, 0);
+        assert_int_equal(status_of("target").st_mode, S_IFREG | 0600);
+        assert_text("target", "outside");
+        run_in_state(cases[i].name, "rm -r $F");
+    }
+    assert_int_equal(status_of("state").st_uid, OWN_UID);
+    assert_int_equal(status_of("state").st_mode, S_IFDIR | 0700);
+}
+
+static void state_directory_that_others_can_replace_is_refused(void **state)
+{
+    char why[512];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdirat(directory, "of-another", 0755), 0);
+    assert_int_equal(mkdirat(directory, "of-another/state", 0755), 0);
+    assert_int_equal(fchownat(directory, "of-another", OLD_UID, OLD_UID, 0), 0);
+    assert_int_equal(prepare("of-another/state", "", "", why, sizeof(why)), -1);
+    assert_non_null(strstr(why, "/of-another/state: others could replace it: "));
+    assert_non_null(strstr(why, "/of-another belongs to another user (uid 61001)"));
+    assert_int_equal(status_of("of-another/state").st_uid, 0);
+    assert_int_equal(status_of("of-another/state").st_mode, S_IFDIR | 0755);
+}
+
 static void unusable_directory_is_reported(void **state)
 {
     char why[256], text[256], too_long[8000];
@@ -175,6 +319,9 @@ static void unknown_identity_is_reported(void **state)
     assert_memory_equal(why, "[server] user: ", 15);
     assert_int_equal(prepare("state", "", "no-such-group-here", why, sizeof(why)), -1);
     assert_memory_equal(why, "[server] group: ", 16);
+    acme_user = "no-such-user-here";
+    assert_int_equal(prepare("state", "", "", why, sizeof(why)), -1);
+    assert_memory_equal(why, "[acme] user: ", 13);
     assert_false(exists("state"));
 }
 
@@ -303,14 +450,41 @@ static void failure_leaves_the_old_file(void **state)
     assert_false(exists("directory.new"));
 }
 
-static void link_is_not_written_through(void **state)
+/* A process that has been taken over can leave them to the next. */
+static void what_is_in_the_way_is_replaced_or_reported(void **state)
 {
+    static const struct {
+        const char *make;
+        int error;
+    } cases[] = {
+        {"ln -s other file.new", 0},
+        {"ln -s $PWD/other file.new", 0},
+        {"ln -s missing file.new", 0},
+        {"ln other file.new", 0},
+        {"mkfifo file.new", 0},
+        {"truncate -s 1G file.new", 0},
+        {"mkdir file.new", EISDIR},
+        {"ln -s other file", 0},
+        {"rm -f file; mkfifo file", 0},
+        {"rm -f file; ln other file", 0},
+        {"rm -f file; mkdir file", EISDIR},
+    };
+    char command[256];
+
     (void)state;
     put("other", "other");
-    assert_int_equal(symlinkat("other", directory, "file.new"), 0);
-    assert_int_equal(state_write(directory, "file", "text"), -1);
-    assert_int_equal(errno, ELOOP);
-    assert_text("other", "other");
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        snprintf(command, sizeof(command), "cd %s && rm -rf file file.new && %s", own_directory,
+                 cases[i].make);
+        assert_int_equal(system(command), 0);
+        errno = 0;
+        assert_int_equal(state_write(directory, "file", "text"), cases[i].error == 0 ? 0 : -1);
+        if (cases[i].error == 0)
+            assert_text("file", "text");
+        else
+            assert_int_equal(errno, cases[i].error);
+        assert_text("other", "other");
+    }
 }
 
 static void json_is_written(void **state)
@@ -387,6 +561,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(directory_is_made_for_the_workers),
         TEST(mode_is_corrected),
+        TEST(process_has_a_user_of_its_own),
+        TEST(files_of_the_user_before_are_taken_over),
+        TEST(state_directory_that_others_can_replace_is_refused),
         TEST(unusable_directory_is_reported),
         TEST(unknown_identity_is_reported),
         TEST(text_is_read),
@@ -397,7 +574,7 @@ int main(void)
         TEST(file_is_replaced),
         TEST(all_is_written),
         TEST(failure_leaves_the_old_file),
-        TEST(link_is_not_written_through),
+        TEST(what_is_in_the_way_is_replaced_or_reported),
         TEST(json_is_written),
         TEST(files_are_renamed_and_removed),
         TEST(missing_space_is_reported),

@@ -13,6 +13,7 @@
 #include "daemon/config/acme.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ static const struct {
     {"acme.hosts=" LONGEST_BUT_ONE "aa", "is not a host name"},
     {"acme.hosts=", "[acme] has no name to request a certificate for"},
     {"server.listen=*:80", "[acme] needs an address with https://"},
+    {"acme.user=no-such-user", "unknown user 'no-such-user'"},
     {"acme.ca_file=/nowhere/ca", "/nowhere/ca: No such file or directory"},
 };
 
@@ -218,6 +220,18 @@ uid_t wrapped_geteuid(void)
     return user;
 }
 
+static bool has_own_user; /* webserverd-acme, in the user database */
+
+struct passwd *wrapped_getpwnam(const char *name) __asm__("__wrap_getpwnam");
+struct passwd *real_getpwnam(const char *name) __asm__("__real_getpwnam");
+
+struct passwd *wrapped_getpwnam(const char *name)
+{
+    if (strcmp(name, "webserverd-acme") == 0)
+        return has_own_user ? real_getpwnam("nobody") : NULL;
+    return real_getpwnam(name);
+}
+
 static void set_variable(const char *name, const char *value)
 {
     if (value != NULL)
@@ -319,6 +333,41 @@ static void description_has_each_name_and_why_one_is_missing(void **state)
     release(&loaded);
 }
 
+static void description_has_the_user(void **state)
+{
+    static const struct {
+        const char *setting;
+        uid_t user;
+        bool exists;
+        const char *expected, *line; /* "": none */
+    } cases[] = {
+        {"acme.user=", 0, true, "webserverd-acme", "belong to user webserverd-acme\n"},
+        {"acme.user=", 0, false, "", "belong to the user of the workers, as there is no user"},
+        {"acme.user=", 1000, true, "", ""},
+        {"acme.user=daemon", 0, true, "daemon", "belong to user daemon\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct loaded loaded;
+        char *text;
+
+        user = cases[i].user;
+        has_own_user = cases[i].exists;
+        load(&loaded, sections, cases[i].setting);
+        assert_int_equal(loaded.errors, 0);
+        assert_string_equal(config_acme_user(&loaded.config), cases[i].expected);
+        text = description(&loaded.config);
+        if (strstr(text, cases[i].line) == NULL ||
+            (strstr(text, "belong to") != NULL) != (cases[i].line[0] != '\0'))
+            fail_msg("case %zu: %s", i, text);
+        free(text);
+        release(&loaded);
+    }
+    user = 1000;
+    has_own_user = false;
+}
+
 static void description_names_one_challenge(void **state)
 {
     struct loaded loaded;
@@ -355,6 +404,7 @@ int main(void)
         cmocka_unit_test(state_directory_depends_on_service_and_user),
         cmocka_unit_test(hosts_give_the_names_that_are_public),
         cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
+        cmocka_unit_test(description_has_the_user),
         cmocka_unit_test(description_names_one_challenge),
     };
 

@@ -32,6 +32,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define NAME "www.test-site.org"
@@ -309,8 +310,12 @@ static void unwritten_files_are_removed(void **state)
 
 static int find(void)
 {
+    int directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), failed;
+
     managed_certificates_free(&managed);
-    return managed_certificates_find(&config, &managed, why, sizeof(why));
+    failed = managed_certificates_find(&config, directory, &managed, why, sizeof(why));
+    close(directory);
+    return failed;
 }
 
 /* Writes the path of FILE in the state directory. */
@@ -557,6 +562,25 @@ static void write_pipe(void)
     assert_int_equal(mkfifo(path_of(TWO ".pem"), 0600), 0);
 }
 
+static void write_directory(void)
+{
+    assert_int_equal(mkdir(path_of(TWO ".pem"), 0700), 0);
+}
+
+static void write_relative_link(void)
+{
+    write_link();
+    unlink(path_of(TWO ".pem"));
+    assert_int_equal(symlink("./target", path_of(TWO ".pem")), 0);
+}
+
+static void write_hard_link(void)
+{
+    write_link();
+    unlink(path_of(TWO ".pem"));
+    assert_int_equal(link(target_path(), path_of(TWO ".pem")), 0);
+}
+
 /* INTEGER with BITS random bits, behind AT. Returns its end. */
 static unsigned char *put_integer(unsigned char *at, int bits)
 {
@@ -616,7 +640,10 @@ static void unusable_file_is_set_aside(void **state)
         {write_huge_dsa, "takes more than 1 s of CPU time to read"},
         {write_large_file, "File too large"},
         {write_link, "Too many levels of symbolic links"},
+        {write_relative_link, "Too many levels of symbolic links"},
+        {write_hard_link, "a hard link"},
         {write_pipe, "not a regular file"},
+        {write_directory, "not a regular file"},
     };
 
     (void)state;
@@ -638,16 +665,34 @@ static void unusable_file_is_set_aside(void **state)
     assert_int_equal(unlink(target_path()), 0); /* still there */
 }
 
-static void missing_state_directory_is_reported(void **state)
+/* As a device, this takes root. */
+static void file_of_another_user_is_set_aside(void **state)
 {
-    char expected[TEXT];
-
     (void)state;
-    config.acme_state_dir = "/nowhere/at/all";
-    assert_int_equal(find(), -1);
-    snprintf(expected, sizeof(expected), "/nowhere/at/all: %s", strerror(ENOENT));
-    assert_string_equal(why, expected);
-    assert_int_equal(managed.certificate.count, 0);
+    if (geteuid() != 0)
+        skip();
+    obtain(TWO, TWO);
+    assert_int_equal(chown(path_of(TWO ".pem"), 65534, (gid_t)-1), 0);
+    assert_int_equal(find(), 0);
+    assert_non_null(strstr(last_event(), "it belongs to another user: serving a self-signed"));
+    assert_int_equal(mknod(path_of(TWO ".pem"), S_IFCHR | 0600, makedev(1, 3)), 0);
+    assert_int_equal(find(), 0);
+    assert_non_null(strstr(last_event(), "not a regular file: serving a self-signed"));
+    assert_false(exists(TWO ".pem"));
+    expect_certificate(1, TWO);
+}
+
+/* All else starts, and the process can write the file when somebody has removed the directory. */
+static void file_that_cannot_be_renamed_is_reported(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(path_of(TWO ".pem.unusable"), 0700), 0);
+    put(path_of(TWO ".pem.unusable/file"));
+    write_nothing();
+    assert_int_equal(find(), 0);
+    assert_non_null(strstr(last_event(), "the file is not renamed: Directory not empty"));
+    assert_true(exists(TWO ".pem"));
+    expect_certificate(1, TWO);
 }
 
 static void no_name_needs_no_certificate(void **state)
@@ -682,7 +727,8 @@ int main(void)
         TEST(missing_certificates_are_self_signed),
         TEST(copy_of_an_obtained_certificate_is_used),
         TEST(unusable_file_is_set_aside),
-        TEST(missing_state_directory_is_reported),
+        TEST(file_of_another_user_is_set_aside),
+        TEST(file_that_cannot_be_renamed_is_reported),
         TEST(no_name_needs_no_certificate),
     };
 
