@@ -1,5 +1,5 @@
 /*
- * Runs a fuzz driver without libFuzzer: each input of a corpus once and then, with --mutate SECONDS,
+ * Runs a fuzz driver without libFuzzer: each input of a corpus once and then, with --mutate MILLISECONDS,
  * altered inputs for that much CPU time. An argument is a file or a directory. It is an error if
  * there is no input. An altered input that fails is saved in the working directory.
  */
@@ -142,7 +142,7 @@ static void make_mutant(struct mutant *mutant)
         alter(mutant);
 }
 
-static void run_mutants(struct mutant *mutant, int seconds)
+static void run_mutants(struct mutant *mutant, long milliseconds)
 {
     do {
         uint8_t *data;
@@ -154,7 +154,7 @@ static void run_mutants(struct mutant *mutant, int seconds)
         alarm(MUTANT_SECONDS_MAX);
         LLVMFuzzerTestOneInput(data, mutant->size);
         free(data);
-    } while (clock() < (clock_t)seconds * CLOCKS_PER_SEC);
+    } while (clock() < milliseconds * CLOCKS_PER_SEC / 1000);
     printf("%llu altered inputs\n", (unsigned long long)mutant->number);
 }
 
@@ -179,7 +179,7 @@ static int replay_all(char **paths)
         if (replay(*paths) != 0)
             return 1;
     if (input_count == 0) {
-        fprintf(stderr, "usage: %s [--mutate SECONDS] FILE|DIRECTORY...   (no input found)\n",
+        fprintf(stderr, "usage: %s [--mutate MILLISECONDS] FILE|DIRECTORY...   (no input found)\n",
                 program_invocation_short_name);
         return 1;
     }
@@ -188,7 +188,7 @@ static int replay_all(char **paths)
 }
 
 /* In a process of its own, whose end leaves the altered input. */
-static int mutate(int seconds, char **paths)
+static int mutate(long milliseconds, char **paths)
 {
     struct mutant *mutant =
         mmap(NULL, sizeof(*mutant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -201,7 +201,7 @@ static int mutate(int seconds, char **paths)
     if (child == 0) {
         if (replay_all(paths) != 0)
             exit(1);
-        run_mutants(mutant, seconds);
+        run_mutants(mutant, milliseconds);
         exit(0);
     }
     MUST(child > 0 && waitpid(child, &status, 0) == child);
@@ -213,6 +213,6 @@ static int mutate(int seconds, char **paths)
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--mutate") == 0)
-        return mutate((int)strtol(argv[2], NULL, 10), argv + 3);
+        return mutate(strtol(argv[2], NULL, 10), argv + 3);
     return replay_all(argv + 1);
 }

@@ -3,31 +3,18 @@
 
     run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
 
-TEST_PART=2/3 selects every third test, from the second on. TEST_MODULE=killed selects the tests of killed.py, which are
-not among the others: each starts a server for each of many steps.
+TEST_PART and TEST_MODULES as in ../tls/run.py. TEST_MODULES=killed selects tests that are not among the others: each starts
+a server for each of many steps.
 """
-import os
 import pathlib
 import sys
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
 # pylint: disable=wrong-import-position
-if os.environ.get("TEST_MODULE") == "killed":
-    import killed  # noqa: E402,F401
-else:
-    import clock  # noqa: E402,F401
-    import failures  # noqa: E402,F401
-    import figures  # noqa: E402,F401
-    import obtaining  # noqa: E402,F401
-    import pebble  # noqa: E402,F401
-    import processes  # noqa: E402,F401
-    import renewal_info  # noqa: E402,F401
-    import renewal  # noqa: E402,F401
-    import rollover  # noqa: E402,F401
-    import tls_alpn  # noqa: E402,F401
-    import under_load  # noqa: E402,F401
 from acme_server import Bench  # noqa: E402
-from harness import run_tests  # noqa: E402
+from harness import import_tests, run_tests  # noqa: E402
 
+import_tests("clock", "failures", "figures", "obtaining", "pebble", "processes", "renewal_info", "renewal", "rollover", "tls_alpn",
+             "under_load")
 sys.exit(run_tests(Bench))

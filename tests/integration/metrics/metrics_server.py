@@ -9,7 +9,7 @@ from decimal import Decimal
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "sites"))
 
 from site_server import (HTTP2, PATIENCE_S, Bench, Response, SiteServer, expect, expect_in, free_port, has_ended,  # noqa: E402,F401
-                         open_files, run, run_tests, serving_pids, test, until)
+                         open_files, import_tests, run, run_tests, serving_pids, test, until)
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (\S+)')

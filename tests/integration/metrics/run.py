@@ -3,18 +3,12 @@
 
     run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
 
-Without curl, exits with 77.
+TEST_PART and TEST_MODULES as in ../tls/run.py. Without curl, exits with 77.
 """
 import shutil
 import sys
 
-import by_host  # noqa: F401
-import changes  # noqa: F401
-import content  # noqa: F401
-import files  # noqa: F401
-import live_page  # noqa: F401
-import passwords  # noqa: F401
-import requests_to_it  # noqa: F401
-from metrics_server import Bench, run_tests
+from metrics_server import Bench, import_tests, run_tests
 
+import_tests("by_host", "changes", "content", "files", "live_page", "passwords", "requests_to_it")
 sys.exit(run_tests(Bench) if shutil.which("curl") else 77)

@@ -3,22 +3,12 @@
 
     run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
 
-TEST_PART=2/3 selects every third test, from the second on. Without curl, exits with 77.
+TEST_PART and TEST_MODULES as in ../tls/run.py. Without curl, exits with 77.
 """
 import shutil
 import sys
 
-import access  # noqa: F401
-import access_model  # noqa: F401
-import cors  # noqa: F401
-import deploys  # noqa: F401
-import first  # noqa: F401
-import host_logs  # noqa: F401
-import hosts  # noqa: F401
-import limits  # noqa: F401
-import logins  # noqa: F401
-import proxies  # noqa: F401
-import redirects  # noqa: F401
-from site_server import Bench, run_tests
+from site_server import Bench, import_tests, run_tests
 
+import_tests("access", "access_model", "cors", "deploys", "first", "host_logs", "hosts", "limits", "logins", "proxies", "redirects")
 sys.exit(run_tests(Bench) if shutil.which("curl") else 77)

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tls"))
 
 from harness import (PATIENCE_S, Bench, end_successors, expect, expect_in, free_port, has_ended, open_files,  # noqa: E402,F401
-                     query, run, run_tests, serving_pids, test, until, x509)
+                     import_tests, query, run, run_tests, serving_pids, test, until, x509)
 from http_client import HTTP1, HTTP2, VERSIONS, Response, exchange  # noqa: E402,F401
 
 

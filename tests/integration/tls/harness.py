@@ -2,6 +2,7 @@
 import contextlib
 import functools
 import hashlib
+import importlib
 import json
 import os
 import pathlib
@@ -337,6 +338,12 @@ def scratch_parent():
             if room.f_bavail * room.f_frsize >= SCRATCH_BYTES:
                 return "/dev/shm"
     return None
+
+
+def import_tests(*modules):
+    """Imports the MODULES of tests, or those that TEST_MODULES in the environment names."""
+    for module in os.environ.get("TEST_MODULES", "").split() or modules:
+        importlib.import_module(module)
 
 
 def run_tests(make_bench):

@@ -3,19 +3,11 @@
 
     run.py DIRECTORY [TEST...]     DIRECTORY contains webserverd and wsctl
 
-TEST_PART=2/3 selects every third test, from the second on.
+TEST_PART=2/3 selects every third test, from the second on; TEST_MODULES="keys sessions" the tests of these modules.
 """
 import sys
 
-import certificates  # noqa: F401
-import clients  # noqa: F401
-import connections  # noqa: F401
-import keys  # noqa: F401
-import probes  # noqa: F401
-import records  # noqa: F401
-import sessions  # noqa: F401
-import transfer  # noqa: F401
-import visibility  # noqa: F401
-from harness import Bench, run_tests
+from harness import Bench, import_tests, run_tests
 
+import_tests("certificates", "clients", "connections", "keys", "probes", "records", "sessions", "transfer", "visibility")
 sys.exit(run_tests(Bench))

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAIRS = 10000 };
+enum { PAIRS = 1000 };
 
 static void fail_fault(void *owner, const struct config_fault *fault)
 {
@@ -56,7 +56,7 @@ static void verdicts_equal_those_of_python(void **state)
     (void)state;
     if (system("python3 -c '' >/dev/null 2>&1") != 0) /* NOLINT(cert-env33-c): a fixed command */
         skip();
-    pairs = popen("python3 -B '" ACCESS_PAIRS "' 10000", "r"); /* NOLINT(cert-env33-c) */
+    pairs = popen("python3 -B '" ACCESS_PAIRS "' 1000", "r"); /* NOLINT(cert-env33-c) */
     assert_non_null(pairs);
     for (; fgets(line, sizeof(line), pairs) != NULL; count++) {
         char *rest = line, *allow = strsep(&rest, "|"), *deny = strsep(&rest, "|");

@@ -81,7 +81,7 @@ static void forge_table(enum forgery forgery, uint64_t key, uint64_t now_ns)
 /* Of a worker among four, of which another one is hostile. */
 static void worker_accepts_its_share_and_no_more_than_the_limit(void **state)
 {
-    enum { PER_S = 40, BURST = 20, OF_WORKERS = 4, SECONDS = 10 };
+    enum { PER_S = 40, BURST = 20, OF_WORKERS = 4, SECONDS = 4 };
     static const struct {
         const char *name;
         enum forgery forgery;
