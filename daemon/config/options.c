@@ -146,7 +146,7 @@ static enum options_action parse_options(struct options *options, const char **o
 
 enum options_action options_parse(struct options *options, int argc, char **argv, FILE *errors)
 {
-    const char **overrides = calloc((size_t)argc + 1, sizeof(*overrides));
+    const char **overrides = calloc((size_t)argc, sizeof(*overrides));
 
     *options = (struct options){.overrides = overrides, .argv = argv};
     if (overrides == NULL) {

@@ -192,6 +192,8 @@ static void only_root_and_this_user_are_trusted(void **state)
     assert_false(instance_owner_trusted(12345678, "the file x", why, sizeof(why)));
     assert_string_equal(why, "the file x belongs to another user (uid 12345678), not to root, "
                              "this user or the system service");
+    assert_false(instance_owner_trusted(1, "the file x", why, sizeof(why)));
+    assert_non_null(strstr(why, "belongs to daemon (uid 1)"));
 }
 
 static void run_dir_and_socket_depend_on_user(void **state)

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -508,6 +509,48 @@ static void reserve_is_idempotent(void **state)
 
     assert_int_equal(segment_reserve_worker(&segment, 0), 0);
     assert_true(segment_worker_reserved(&reader.map, 0));
+}
+
+static struct statvfs room_of_segment;
+static int room_failure;
+static bool room_is_set;
+
+int real_fstatvfs(int fd, struct statvfs *room) __asm__("__real_fstatvfs");
+int wrapped_fstatvfs(int fd, struct statvfs *room) __asm__("__wrap_fstatvfs");
+
+int wrapped_fstatvfs(int fd, struct statvfs *room)
+{
+    if (!room_is_set)
+        return real_fstatvfs(fd, room);
+    *room = room_of_segment;
+    return room_failure;
+}
+
+static void full_file_system_reserves_nothing(void **state)
+{
+    const uint64_t needed = segment.section[SEGMENT_WORKERS].stride +
+                            segment.section[SEGMENT_CLIENTS].stride +
+                            segment.section[SEGMENT_THREADS].stride;
+    const struct {
+        struct statvfs room;
+        int failure, result;
+    } cases[] = {
+        {{.f_blocks = 1000, .f_bavail = needed - 1, .f_frsize = 1}, 0, ENOSPC},
+        {{.f_blocks = 1000, .f_bavail = needed, .f_frsize = 1}, 0, 0},
+        {{.f_blocks = 0}, 0, 0}, /* unlimited */
+        {{.f_blocks = 1000}, -1, 0},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        room_of_segment = cases[i].room;
+        room_failure = cases[i].failure;
+        room_is_set = true;
+        if (segment_reserve(&segment, i % WORKERS, 1) != cases[i].result ||
+            segment_worker_reserved(&segment, i % WORKERS) != (cases[i].result == 0))
+            fail_msg("case %u", i);
+        room_is_set = false;
+    }
 }
 
 static void threads_are_used_by_their_worker(void **state)
@@ -1202,6 +1245,7 @@ int main(void)
         cmocka_unit_test(truncated_segment_is_rejected),
         PUBLISHED_TEST(health_follows_master),
         PUBLISHED_TEST(reserve_is_idempotent),
+        PUBLISHED_TEST(full_file_system_reserves_nothing),
         PUBLISHED_TEST(threads_are_used_by_their_worker),
         PUBLISHED_TEST(child_maps_only_the_pages_that_it_needs),
         PUBLISHED_TEST(memory_is_reserved_per_slot),

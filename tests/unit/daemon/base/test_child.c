@@ -85,6 +85,21 @@ static int teardown(void **state)
     return 0;
 }
 
+static int interruptions; /* of waitpid() */
+
+pid_t real_waitpid(pid_t pid, int *status, int options) __asm__("__real_waitpid");
+pid_t wrapped_waitpid(pid_t pid, int *status, int options) __asm__("__wrap_waitpid");
+
+pid_t wrapped_waitpid(pid_t pid, int *status, int options)
+{
+    if (interruptions > 0) {
+        interruptions--;
+        errno = EINTR;
+        return -1;
+    }
+    return real_waitpid(pid, status, options);
+}
+
 static int wait_for_end(pid_t pid)
 {
     int status;
@@ -181,7 +196,9 @@ static void stop_reaps_and_forgets_failures(void **state)
     assert_int_equal(start(fixture), 0);
     pid = fixture->child.pid;
     fixture->child.backoff.failures = 2;
+    interruptions = 2;
     child_stop(&fixture->child);
+    assert_int_equal(interruptions, 0);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
     assert_int_equal(fixture->shown_pid, 0);

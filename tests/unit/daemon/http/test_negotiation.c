@@ -13,7 +13,9 @@
 #include "daemon/http/negotiation.h"
 #include "daemon/http1/request_parser.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -210,6 +212,29 @@ static void text_types_are_compressible(void **state)
         assert_false(coding_compressible(no[i]));
 }
 
+/* Among the lengths is one of which the result is as long. */
+static void result_of_gzip_is_shorter(void **state)
+{
+    char bytes[64];
+    bool shortens = false;
+
+    (void)state;
+    memset(bytes, 'a', sizeof(bytes));
+    for (size_t length = 0; length <= sizeof(bytes); length++) {
+        size_t compressed_length = 0;
+        char *compressed = NULL;
+        int failed = coding_gzip(bytes, length, &compressed, &compressed_length);
+
+        assert_int_equal(failed, shortens || failed == 0 ? 0 : ENODATA);
+        shortens = failed == 0;
+        if (!shortens)
+            continue;
+        assert_in_range(compressed_length, 1, length - 1);
+        free(compressed);
+    }
+    assert_true(shortens);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(no_field_means_identity),
         cmocka_unit_test(range_is_of_identity_or_of_the_named_coding),
         cmocka_unit_test(text_types_are_compressible),
+        cmocka_unit_test(result_of_gzip_is_shorter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

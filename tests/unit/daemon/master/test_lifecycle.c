@@ -247,6 +247,35 @@ static void stop_of_the_old_master_reaches_the_new_one(void **state)
     assert_null(master.upgrade.inheritance_readable);
 }
 
+static void expect_told(int successor, char what)
+{
+    char byte = '\0';
+
+    assert_int_equal(recv(successor, &byte, 1, MSG_DONTWAIT), what == '\0' ? -1 : 1);
+    assert_int_equal(byte, what);
+}
+
+/* A second one forces only a new master that a first one has stopped. */
+static void stops_of_the_new_one_are_passed_on(void **state)
+{
+    int link[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    master.upgrade.successor_link = link[0];
+    upgrade_force(&master);
+    expect_told(link[1], '\0');
+    upgrade_stop(&master);
+    expect_told(link[1], INHERITANCE_STOP);
+    upgrade_force(&master);
+    expect_told(link[1], INHERITANCE_FORCE);
+    upgrade_pass_reload(&master);
+    expect_told(link[1], INHERITANCE_RELOAD);
+    expect_told(link[1], '\0');
+    close(link[0]);
+    close(link[1]);
+}
+
 /* The pictures: cells of the action `nothing` are empty, those of `impossible` a dash. */
 
 static void print_events(const struct table *table, FILE *output)
@@ -353,6 +382,7 @@ int main(void)
         TEST(deadline_ends_with_its_state),
         TEST(end_begins_with_the_retirement),
         TEST(stop_of_the_old_master_reaches_the_new_one),
+        TEST(stops_of_the_new_one_are_passed_on),
         cmocka_unit_test(pictures_in_the_readme_are_the_tables),
     };
 
