@@ -212,22 +212,35 @@ struct control_reply command_reload(const struct call *call)
 
 /* reopen-logs */
 
+/* No logger reads the number, and fork() fails or it keeps ending. */
+static bool logger_cannot_start(const struct master *master)
+{
+    const struct child *child = &master->auxiliary.logger.child;
+
+    return child->pid == 0 && child->backoff.failures > 0;
+}
+
 static bool logs_are_open(void *owner, uint64_t number)
 {
     struct master *master = owner;
     const struct segment_logger *logger = segment_logger(&master->segment);
     uint32_t done = atomic_load_explicit(&logger->logs_done, memory_order_acquire);
 
-    return (int32_t)(done - (uint32_t)number) >= 0;
+    return logger_cannot_start(master) || (int32_t)(done - (uint32_t)number) >= 0;
 }
 
 static json_t *report_logs(void *owner, uint64_t number)
 {
     struct master *master = owner;
     const struct log_targets *targets = &master->auxiliary.logs.targets;
-    json_t *hosts = json_array();
+    json_t *hosts;
 
     (void)number;
+    if (logger_cannot_start(master))
+        return control_error(
+            "the files are open, but no logger writes to them: the server tries to "
+            "start one, see its standard error");
+    hosts = json_array();
     for (uint32_t i = 0; i < targets->count; i++)
         json_array_append_new(hosts, json_text(targets->path[i]));
     return json_pack("{s:b, s:o, s:o, s:o}", "ok", 1, "access",

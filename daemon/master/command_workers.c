@@ -4,6 +4,7 @@
  */
 #include "daemon/master/command.h"
 
+#include "common/clock.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 
@@ -43,10 +44,19 @@ static json_t *list_connections(const struct master *master)
 
 /* threads, workers */
 
-static json_t *report_numbers(const struct master *master, uint32_t wanted, uint32_t actual)
+static json_t *list_numbers(const struct master *master, uint32_t wanted, uint32_t actual)
 {
     return json_pack("{s:b, s:i, s:i, s:o}", "ok", 1, "wanted", (int)wanted, "actual", (int)actual,
                      "connections", list_connections(master));
+}
+
+static json_t *report_numbers(const struct master *master, uint32_t wanted, uint32_t actual)
+{
+    char why[256];
+
+    if (workers_cannot_start(master, why, sizeof(why)))
+        return control_error("%s", why);
+    return list_numbers(master, wanted, actual);
 }
 
 static json_t *report_thread_number(void *owner, uint64_t token)
@@ -68,16 +78,21 @@ static json_t *report_workers(void *owner, uint64_t token)
 static bool workers_settled(void *owner, uint64_t token)
 {
     struct master *master = owner;
+    char why[256];
+
     (void)token;
-    return lifecycle_is_stopping(master) ||
+    return lifecycle_is_stopping(master) || workers_cannot_start(master, why, sizeof(why)) ||
            (workers_are_settled(master) && !rebalance_is_moving(&master->rebalance));
 }
 
 static bool threads_settled(void *owner, uint64_t token)
 {
     struct master *master = owner;
+    char why[256];
+
     (void)token;
-    return lifecycle_is_stopping(master) || workers_are_renewed(master);
+    return lifecycle_is_stopping(master) || workers_cannot_start(master, why, sizeof(why)) ||
+           workers_are_renewed(master);
 }
 
 struct control_reply command_threads(const struct call *call)
@@ -88,7 +103,8 @@ struct control_reply command_threads(const struct call *call)
     char why[256];
 
     if (call->argument_count == 0)
-        return command_reply(report_thread_number(master, 0));
+        return command_reply(list_numbers(master, master->config->workers_threads,
+                                          workers_threads(&master->workers)));
     number = command_number(call, "serving threads", segment_threads_per_worker(&master->segment),
                             &failed);
     if (number == 0)
@@ -108,7 +124,8 @@ struct control_reply command_workers(const struct call *call)
     char why[256];
 
     if (call->argument_count == 0)
-        return command_reply(report_workers(master, 0));
+        return command_reply(list_numbers(master, master->config->workers_processes,
+                                          workers_alive(&master->workers)));
     number = command_number(call, "workers", master->workers.count, &failed);
     if (number == 0)
         return failed;
@@ -153,6 +170,9 @@ struct control_reply command_balance(const struct call *call)
 
 /* offload-threads */
 
+/* A worker starts its offload threads as soon as it reads the message. */
+static const uint64_t OFFLOAD_START_NS = 2 * NS_PER_S;
+
 static void format_range(char *text, size_t size, struct config_range range)
 {
     if (range.min == range.max)
@@ -180,15 +200,19 @@ static json_t *report_offload(void *owner, uint64_t token)
     return json_pack("{s:b, s:s, s:i}", "ok", 1, "wanted", wanted, "actual", (int)actual);
 }
 
-/* True if every worker's number of offload threads is within the bounds. */
-static bool offload_in_force(void *owner, uint64_t token)
+/*
+ * True if every worker's number of offload threads is within the bounds. Threads that cannot be
+ * started are not awaited longer than until UNTIL_NS: the reply has the actual number.
+ */
+static bool offload_in_force(void *owner, uint64_t until_ns)
 {
     struct master *master = owner;
-    (void)token;
+    bool late = clock_monotonic_ns() > until_ns;
+
     for (uint32_t i = 0; i < master->workers.count; i++) {
         if (master->workers.worker[i].state != WORKER_SERVING)
             continue;
-        if (offload_of(master, i) < master->config->workers_offload_threads.min ||
+        if ((offload_of(master, i) < master->config->workers_offload_threads.min && !late) ||
             offload_of(master, i) > master->config->workers_offload_threads.max)
             return false;
     }
@@ -230,7 +254,9 @@ struct control_reply command_offload_threads(const struct call *call)
     master->config->workers_offload_threads = wanted;
     command_changed_key(call, KEY_workers_offload_threads);
     workers_send_offload(&master->workers);
-    return (struct control_reply){.in_force = offload_in_force, .report = report_offload};
+    return (struct control_reply){.in_force = offload_in_force,
+                                  .report = report_offload,
+                                  .token = clock_monotonic_ns() + OFFLOAD_START_NS};
 }
 
 /* The serving worker that the argument names, or NULL with an error in *FAILED. */
@@ -297,6 +323,10 @@ struct control_reply command_drain(const struct call *call)
 static json_t *report_restarted(void *owner, uint64_t count)
 {
     struct master *master = owner;
+    char why[256];
+
+    if (workers_cannot_start(master, why, sizeof(why)))
+        return control_error("%s", why);
     return json_pack("{s:b, s:I, s:i, s:i}", "ok", 1, "restarted", (json_int_t)count, "wanted",
                      (int)master->config->workers_processes, "actual",
                      (int)workers_alive(&master->workers));

@@ -41,6 +41,7 @@ static int worker_act_fork(struct worker_process *worker)
 {
     if (worker_process_start(worker) != 0)
         return -1;
+    worker->master->workers.start_error = 0;
     record_start(worker);
     worker_process_send_memory(worker);
     worker_process_send_offload(worker);
@@ -380,6 +381,7 @@ static void report_not_started(struct master *master)
     struct backoff *backoff = &master->workers.start_backoff;
     const char *why = strerror(errno);
 
+    master->workers.start_error = errno;
     backoff_count(backoff, 0, clock_monotonic_ns());
     event_log(LEVEL_ERROR, "cannot start a worker: %s; trying again in %.1f s", why,
               (double)backoff->wait_ns / (double)NS_PER_S);

@@ -556,6 +556,24 @@ bool workers_are_settled(const struct master *master)
     return workers_are_renewed(master);
 }
 
+bool workers_cannot_start(const struct master *master, char *why, size_t size)
+{
+    enum { DEATHS = 3 };
+    const struct workers *workers = &master->workers;
+    uint32_t wanted = master->config->workers_processes;
+
+    if (workers_count(workers, worker_is_current) >= wanted)
+        return false;
+    if (workers->start_error == 0 && workers->start_backoff.failures < DEATHS)
+        return false;
+    snprintf(why, size, "%s%s; %u of %u workers run, and the server tries again",
+             workers->start_error != 0 ? "cannot start a worker: "
+                                       : "workers end soon after their start, see the error log",
+             workers->start_error != 0 ? strerror(workers->start_error) : "",
+             workers_alive(workers), wanted);
+    return true;
+}
+
 bool workers_are_replacing(const struct workers *workers)
 {
     return workers_count(workers, worker_is_old) + workers_count(workers, worker_may_accept) > 0;

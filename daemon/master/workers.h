@@ -64,6 +64,7 @@ struct workers {
     bool stopping;        /* workers are no longer started */
     struct listener_assign assign;
     struct backoff start_backoff;
+    int start_error;              /* errno of the last start; 0: it was forked */
     struct event *retry;          /* reconciles when a back-off is over */
     struct message_memory memory; /* as last sent */
     uint64_t *totals;             /* counters as of the start of each worker (totals.c) */
@@ -181,6 +182,12 @@ bool workers_are_renewed(const struct master *master);
 
 /* True if all current workers use the certificates that they were sent last. */
 bool workers_use_certificates(const struct workers *workers);
+
+/*
+ * True if workers are missing that cannot be started, so that nobody should wait for them: fork()
+ * fails, or they keep ending soon after their start. WHY says what and how many there are.
+ */
+bool workers_cannot_start(const struct master *master, char *why, size_t size);
 
 /* True if renewed, and leaving workers only finish the responses of connections that they have. */
 bool workers_are_settled(const struct master *master);

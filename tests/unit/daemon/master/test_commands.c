@@ -8,6 +8,7 @@
 #include "daemon/config/keys.h"
 #include "daemon/master/internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -281,6 +282,52 @@ static void numbers_are_in_force_when_no_worker_changes(void **state)
     assert_false(in_force(&threads));
 }
 
+/* Nobody waits until fork() works again, which may take long. */
+static void workers_that_cannot_start_are_not_awaited(void **state)
+{
+    static const char *const lines[] = {"workers 3", "threads 1", "restart all", "restart 1"};
+    struct control_reply waiting = start("workers 3");
+
+    (void)state;
+    let_two_serve();
+    assert_false(in_force(&waiting));
+    master.workers.start_error = EAGAIN;
+    assert_true(in_force(&waiting));
+    expect_error_in(report(&waiting),
+                    "cannot start a worker: Resource temporarily unavailable; 2 of 3 "
+                    "workers run, and the server tries again");
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        struct control_reply result;
+
+        let_two_serve();
+        result = run(lines[i]);
+        if (result.in_force != NULL && !in_force(&result))
+            fail_msg("'%s' waits", lines[i]);
+        expect_error_in(result.json != NULL ? result.json : report(&result),
+                        "cannot start a worker: ");
+    }
+    expect_json(reply_to("workers"),
+                "{\"ok\":true,\"wanted\":3,\"actual\":2,\"connections\":["
+                "{\"worker\":0,\"threads\":[0]},{\"worker\":1,\"threads\":[0,0]}]}");
+}
+
+static void workers_that_keep_ending_are_not_awaited(void **state)
+{
+    struct control_reply waiting = start("workers 3");
+
+    (void)state;
+    let_two_serve();
+    for (uint32_t failures = 0; failures < 4; failures++) {
+        master.workers.start_backoff.failures = failures;
+        assert_int_equal(in_force(&waiting), failures == 3);
+    }
+    expect_error_in(report(&waiting),
+                    "workers end soon after their start, see the error log; 2 of 3");
+    master.workers.worker[2].state = WORKER_STARTING; /* the next one perhaps does not */
+    master.workers.worker[2].generation = 1;
+    assert_false(in_force(&waiting));
+}
+
 /* As "config" shows it and other programs read it. */
 static void changed_key_has_the_command_as_its_origin(void **state)
 {
@@ -353,6 +400,11 @@ static void offload_threads_are_in_force_within_the_range(void **state)
         assert_int_equal(in_force(&result), cases[i].in_force);
     }
     expect_json(report(&result), "{\"ok\":true,\"wanted\":\"2-4\",\"actual\":8}");
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) { /* threads cannot be started */
+        result.token = clock_monotonic_ns() - 1;
+        atomic_store(&block(1)->offload_actual, cases[i].actual);
+        assert_int_equal(in_force(&result), cases[i].actual <= 4);
+    }
 }
 
 static void drain_leaves_one_worker(void **state)
@@ -548,6 +600,11 @@ static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
         atomic_store(&logger->logs_done, done);
         assert_int_equal(in_force(&result), done >= 7);
     }
+    atomic_store(&logger->logs_done, 6);
+    assert_false(in_force(&result));
+    master.auxiliary.logger.child.backoff.failures = 1; /* fork() fails */
+    assert_true(in_force(&result));
+    expect_error_in(report(&result), "the files are open, but no logger writes to them");
     log_files_close(&master.auxiliary.logs);
 }
 
@@ -779,6 +836,8 @@ int main(void)
         TEST(numbers_of_workers_and_threads_have_limits),
         TEST(stop_ends_the_wait_for_workers),
         TEST(numbers_are_in_force_when_no_worker_changes),
+        TEST(workers_that_cannot_start_are_not_awaited),
+        TEST(workers_that_keep_ending_are_not_awaited),
         TEST(changed_key_has_the_command_as_its_origin),
         TEST(range_of_offload_threads_has_limits),
         TEST(offload_threads_are_in_force_within_the_range),
