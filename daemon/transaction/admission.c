@@ -151,7 +151,7 @@ bool admission_exceeds_limits(const struct worker_context *worker, struct client
         client->transferred &&
         ((config->connections_max != 0 &&
           segment_connections_open(segment) > config->connections_max) ||
-         (client->counted && client_limit_exceeds(segment, client_key(client->address),
+         (client->counted && client_limit_exceeds(worker->client_limit, client_key(client->address),
                                                   config->connections_max_per_ip)));
     return client->transferred;
 }

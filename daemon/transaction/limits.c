@@ -512,19 +512,30 @@ uint64_t client_limit_count(const struct segment *segment, uint64_t key)
     return sum;
 }
 
-/* The caller holds the lock. */
-static bool count_connection(const struct client_limit *limit, uint64_t key)
+/* Returns how many this worker then has; 0: the table is full. The caller holds the lock. */
+static uint64_t count_connection(const struct client_limit *limit, uint64_t key)
 {
     struct segment_client *free, *client = find_client(limit, key, &free);
+    uint64_t count;
 
     if (client == NULL && free == NULL)
-        return false;
+        return 0;
     if (client == NULL) {
         client = free;
         atomic_store(&client->key, key);
     }
-    atomic_store(&client->count, connections_of(client) + 1);
-    return true;
+    count = connections_of(client) + 1;
+    atomic_store(&client->count, count);
+    return count;
+}
+
+/* What this worker admits whatever the others claim. */
+static uint64_t share_of_connections(const struct segment *segment, uint64_t max)
+{
+    uint32_t workers =
+        atomic_load_explicit(&segment_master(segment)->workers_wanted, memory_order_relaxed);
+
+    return workers > 0 && workers < max ? max / workers : 1;
 }
 
 static void leave_key(struct client_limit *limit, uint64_t key)
@@ -544,14 +555,15 @@ static void leave_key(struct client_limit *limit, uint64_t key)
  */
 static enum client_limit_verdict enter_key(struct client_limit *limit, uint64_t key, uint64_t max)
 {
-    bool counted;
+    uint64_t own;
 
     pthread_mutex_lock(&limit->lock);
-    counted = count_connection(limit, key);
+    own = count_connection(limit, key);
     pthread_mutex_unlock(&limit->lock);
-    if (!counted)
+    if (own == 0)
         return CLIENT_LIMIT_UNCOUNTED;
-    if (client_limit_count(limit->segment, key) <= max)
+    if (own <= share_of_connections(limit->segment, max) ||
+        client_limit_count(limit->segment, key) <= max)
         return CLIENT_LIMIT_COUNTED;
     leave_key(limit, key);
     return CLIENT_LIMIT_EXCEEDED;
@@ -581,12 +593,25 @@ enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_
     return verdict;
 }
 
-bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t max)
+static bool exceeds_key(const struct client_limit *limit, uint64_t key, uint64_t max)
+{
+    struct segment_client *free;
+    const struct segment_client *client = find_client(limit, key, &free);
+
+    return client != NULL && connections_of(client) > share_of_connections(limit->segment, max) &&
+           client_limit_count(limit->segment, key) > max;
+}
+
+bool client_limit_exceeds(struct client_limit *limit, uint64_t key, uint32_t max)
 {
     uint64_t site = client_site_key(key);
+    bool exceeds;
 
-    return client_limit_count(segment, key) > max ||
-           (site != 0 && client_limit_count(segment, site) > CLIENT_SITE_FACTOR * (uint64_t)max);
+    pthread_mutex_lock(&limit->lock);
+    exceeds = exceeds_key(limit, key, max) ||
+              (site != 0 && exceeds_key(limit, site, CLIENT_SITE_FACTOR * (uint64_t)max));
+    pthread_mutex_unlock(&limit->lock);
+    return exceeds;
 }
 
 /* Single clients and networks */

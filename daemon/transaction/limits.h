@@ -77,6 +77,10 @@ uint64_t rate_limit_rejected(const struct segment *segment, uint64_t key);
  * counts its own in a table in the segment; the sum over all tables is compared with the limit.
  * Each table has one writing process, so that the master can clear the table of a dead worker. The
  * /48 of an IPv6 client has CLIENT_SITE_FACTOR times the limit.
+ *
+ * A worker that is compromised can claim any number of connections. So each worker admits an equal
+ * share of the limit, at least one, whatever the others count; a client that uses several workers
+ * may so have more than MAX, at most twice (MAX and one for each worker if that is more).
  */
 
 struct client_limit;
@@ -93,8 +97,8 @@ enum client_limit_verdict {
 
 /*
  * Counts a connection of the address KEY (see client_key(); not 0) if all workers count fewer than
- * MAX. Two concurrent calls for the last place may both be rejected, but never both admitted. Any
- * serving thread of the worker.
+ * MAX, or this one fewer than its share. Of two concurrent calls for the last place, beyond the
+ * share, both may be rejected, but never both admitted. Any serving thread of the worker.
  */
 enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key,
                                              uint32_t max);
@@ -103,8 +107,11 @@ void client_limit_leave(struct client_limit *limit, uint64_t key);
 /* Connections that all workers count for KEY, which may be a site's. Any thread. */
 uint64_t client_limit_count(const struct segment *segment, uint64_t key);
 
-/* True if all workers count more than MAX connections for KEY. Any thread. */
-bool client_limit_exceeds(const struct segment *segment, uint64_t key, uint32_t max);
+/*
+ * True if all workers count more than MAX connections for KEY, and this one more than its share. Any
+ * serving thread of the worker.
+ */
+bool client_limit_exceeds(struct client_limit *limit, uint64_t key, uint32_t max);
 
 /*
  * Limits of single clients and networks, which the command limit-client sets for some time. The

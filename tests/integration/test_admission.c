@@ -247,7 +247,7 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
     struct http_response response;
 
     server_put_text(server, "/a", "a");
-    server_start(server, "connections.max_per_ip=4", "workers.processes=2", "workers.threads=2",
+    server_start(server, "connections.max_per_ip=4", "workers.processes=1", "workers.threads=2",
                  "headers.X-All=yes", "headers.Cache-Control=max-age=300", dispatch, NULL);
     open_many(server, clients, 4);
     http_request(server_port(server), GET("/a"), &response);
@@ -323,7 +323,7 @@ static void lower_max_per_ip_applies_to_open_connections(void **state)
 
     server_put_text(server, "/a", "a");
     server_write_config(server, "[connections]\nmax = %d\n", 2 * OPEN);
-    server_start(server, NULL);
+    server_start(server, "workers.processes=1", NULL);
     open_many(server, clients, OPEN);
     server_write_config(server, "[connections]\nmax_per_ip = %d\n", MOST);
     server_do(server, "reload");
