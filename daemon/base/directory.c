@@ -130,10 +130,19 @@ static int walk_to_last(struct walk *walk, mode_t make)
     return 0; /* the root directory */
 }
 
+/* Closes FD; keeps errno. Returns RESULT. */
+static int close_after(int fd, int result)
+{
+    int error = errno;
+
+    close(fd);
+    errno = error;
+    return result;
+}
+
 int directory_find(struct directory_entry *entry, const char *path, mode_t make)
 {
     struct walk walk = {.entry = entry};
-    int error;
 
     entry->directory = -1;
     strcpy(entry->name, ".");
@@ -142,11 +151,7 @@ int directory_find(struct directory_entry *entry, const char *path, mode_t make)
     if ((size_t)snprintf(walk.path, sizeof(walk.path), "%s", path) < sizeof(walk.path) &&
         walk_to_last(&walk, make) == 0)
         return 0;
-    error = errno;
-    if (entry->directory >= 0)
-        close(entry->directory);
-    errno = error;
-    return -1;
+    return entry->directory >= 0 ? close_after(entry->directory, -1) : -1;
 }
 
 /* openat2() exists since Linux 5.6; filters of containers may refuse it. */
@@ -160,6 +165,28 @@ int directory_open_entry(int directory, const char *name, int flags, mode_t mode
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
         return fd;
     return openat(directory, name, (int)how.flags, mode);
+}
+
+int directory_remove(const char *path)
+{
+    struct directory_entry entry;
+
+    if (directory_find(&entry, path, 0) != 0)
+        return -1;
+    return close_after(entry.directory, unlinkat(entry.directory, entry.name, 0));
+}
+
+int directory_rename(const char *from, const char *to)
+{
+    struct directory_entry old, new;
+    int result;
+
+    if (directory_find(&old, from, 0) != 0)
+        return -1;
+    if (directory_find(&new, to, 0) != 0)
+        return close_after(old.directory, -1);
+    result = renameat(old.directory, old.name, new.directory, new.name);
+    return close_after(old.directory, close_after(new.directory, result));
 }
 
 int directory_open(const char *path, bool make, char *why, size_t size)

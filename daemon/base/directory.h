@@ -32,6 +32,10 @@ int directory_find(struct directory_entry *entry, const char *path, mode_t make)
  */
 int directory_open_entry(int directory, const char *name, int flags, mode_t mode);
 
+/* As unlink() and rename(), but follow no link that others could have made. */
+int directory_remove(const char *path);
+int directory_rename(const char *from, const char *to);
+
 /*
  * Opens the directory PATH for reading. Makes it with mode 0700, and those above it with 0755, if
  * MAKE is true. Root refuses one that others can replace. Returns a descriptor, or -1 with WHY.

@@ -4,6 +4,7 @@
 #include "common/escape.h"
 #include "common/instance.h"
 #include "common/units.h"
+#include "daemon/base/directory.h"
 #include "daemon/base/loop.h"
 
 #include <errno.h>
@@ -447,7 +448,7 @@ static int bind_socket(const char *path)
         return fd;
     error = errno;
     if (bound)
-        unlink(path);
+        directory_remove(path);
     close(fd);
     errno = error;
     return -1;
@@ -553,12 +554,12 @@ void control_socket_remove_new(const struct config *config)
     char path[INSTANCE_PATH_MAX];
 
     if (make_path(path, config, true) == 0)
-        unlink(path);
+        directory_remove(path);
 }
 
 int control_socket_promote(struct control_socket *control, const struct config *config)
 {
-    if (rename(control->path, config->control_socket) != 0)
+    if (directory_rename(control->path, config->control_socket) != 0)
         return -1;
     snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
     return 0;
@@ -576,7 +577,7 @@ void control_socket_close(struct control_socket *control, bool remove)
     if (control->fd >= 0)
         close(control->fd);
     if (remove && control->file_inode != 0 && inode_of(control->path) == control->file_inode)
-        unlink(control->path);
+        directory_remove(control->path);
     free(control);
 }
 
@@ -591,7 +592,7 @@ static int note_inode(struct control_socket *control)
     if (control->file_inode != 0)
         return 0;
     error = errno;
-    unlink(control->path);
+    directory_remove(control->path);
     errno = error;
     return -1;
 }

@@ -1,5 +1,6 @@
 #include "daemon/master/listeners.h"
 
+#include "daemon/base/directory.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -127,7 +128,7 @@ static int bind_unix(const struct sockaddr_un *address)
 
     if (fd < 0)
         return -1;
-    unlink(address->sun_path);
+    directory_remove(address->sun_path);
     before = umask(0111); /* a later chmod() could follow a link that replaced the socket */
     result = bind(fd, (const struct sockaddr *)address, sizeof(*address));
     umask(before);

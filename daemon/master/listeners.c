@@ -1,5 +1,6 @@
 #include "daemon/master/listeners.h"
 
+#include "daemon/base/directory.h"
 #include "daemon/base/messages.h"
 
 #include <errno.h>
@@ -195,7 +196,7 @@ static void remove_address(struct listeners *listeners, size_t at)
 static void unlink_address(const struct listen_address *address)
 {
     if (is_unix_address(address) && address->rows > 0 && !address->activated)
-        unlink(((const struct sockaddr_un *)&address->address.address)->sun_path);
+        directory_remove(((const struct sockaddr_un *)&address->address.address)->sun_path);
 }
 
 void listeners_unlink(const struct listeners *listeners)

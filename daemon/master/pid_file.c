@@ -233,7 +233,7 @@ static int remove_socket(const char *path, char *why, size_t size)
         snprintf(why, size, "another server uses the control socket %s (set control.socket)", path);
         return -1;
     }
-    unlink(path);
+    directory_remove(path);
     return 0;
 }
 

@@ -261,6 +261,31 @@ static void missing_directories_are_made(void **state)
     assert_int_equal(status.st_mode, S_IFDIR | 0700);
 }
 
+static void files_of_others_are_not_removed_and_renamed(void **state)
+{
+    struct stat status;
+    char from[128], to[128];
+
+    (void)state;
+    give_away("other");
+    assert_int_equal(directory_remove(below("other/link/file")), -1);
+    assert_int_equal(errno, ELOOP);
+    snprintf(from, sizeof(from), "%s", below("other/link/file"));
+    snprintf(to, sizeof(to), "%s", below("own/new"));
+    assert_int_equal(directory_rename(from, to), -1);
+    assert_int_equal(directory_rename(to, from), -1);
+    assert_int_equal(stat(from, &status), 0);
+    snprintf(from, sizeof(from), "%s", below("own/link/file"));
+    assert_int_equal(directory_rename(from, to), 0);
+    assert_int_equal(stat(below("own/target/file"), &status), -1);
+    assert_int_equal(stat(to, &status), 0);
+    assert_int_equal(directory_remove(below("own/file-link")), 0); /* the link itself */
+    assert_int_equal(stat(below("own/file"), &status), 0);
+    assert_int_equal(directory_remove(to), 0);
+    assert_int_equal(directory_remove(to), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
 static void root_opens_no_directory_that_others_can_replace(void **state)
 {
     static const struct {
@@ -298,6 +323,7 @@ int main(void)
         TEST(relative_and_top_paths_are_found),
         TEST(too_long_paths_are_refused),
         TEST(missing_directories_are_made),
+        TEST(files_of_others_are_not_removed_and_renamed),
         TEST(root_opens_no_directory_that_others_can_replace),
     };
 
