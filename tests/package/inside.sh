@@ -31,9 +31,9 @@ until_true() {
     fail "timeout waiting for: $what"
 }
 
-# All files but those that systemd, dpkg and this test write in any case.
+# All files but those that systemd, dpkg, useradd and this test write in any case.
 files() {
-    find / -xdev \( -path /lifecycle -o -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/lib/dpkg \
+    find / -xdev \( -path /lifecycle -o -path '/etc/*-' -o -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/lib/dpkg \
         -o -path /var/log/journal -o -path /var/log/dpkg.log -o -path /var/log/private -o -path /var/cache/man \
         -o -path /var/lib/systemd -o -path /var/lib/private \) -prune -o -print | sort
 }
@@ -53,6 +53,35 @@ installs_and_starts() {
     until_true "a page" serves
     wsctl -s /run/webserverd/webserverd.sock ping
     [ "$(stat -c %U "/proc/$(main_pid)")" != root ] || fail "the service runs as root"
+    getent passwd webserverd-acme >/dev/null || fail "no user webserverd-acme"
+}
+
+# 15 means 1.5 of 10, which systemd calls OK.
+is_confined() {
+    step "confinement"
+    systemd-analyze security --no-pager --threshold=15 webserverd.service >security.txt || fail "$(tail -1 security.txt)"
+    tail -1 security.txt
+    systemctl reload webserverd.service
+    until_true "a page after the reload" serves
+}
+
+# The certificates belong to the user of the service.
+keeps_certificates() {
+    local state=/var/lib/private/webserverd/acme
+
+    step "certificates"
+    cp "$config" config.before
+    sed -i 's|^;*listen = .*|listen = 127.0.0.1:8080 https://127.0.0.1:8443|' "$config"
+    printf '[acme]\nenabled = on\nagree_to_terms = yes\nhosts = www.example.org\ndirectory = https://127.0.0.1:1/\n' >>"$config"
+    systemctl reload webserverd.service
+    until_true "the key of the account" test -s "$state/account.key"
+    [ "$(stat -c '%a %U' "$state")" = "700 $(stat -c %U "/proc/$(main_pid)")" ] || fail "$(stat "$state")"
+    systemctl restart webserverd.service
+    until_true "a page after the restart" serves
+    until_true "a self-signed certificate" curl -sk --resolve www.example.org:8443:127.0.0.1 https://www.example.org:8443/
+    cp config.before "$config"
+    systemctl reload webserverd.service
+    until_true "a page without certificates" serves
 }
 
 is_documented() {
@@ -125,6 +154,8 @@ pgrep_webserverd() {
 
 files >before
 installs_and_starts
+is_confined
+keeps_certificates
 is_documented
 updates_under_load
 is_removed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # lifecycle.sh PACKAGE [OLD_PACKAGE]: the life of the package on a fresh Debian of this system's release, which boots with
-# systemd in a container without a network (inside.sh). OLD_PACKAGE is what is installed before PACKAGE; by default PACKAGE with a lower version.
-# Needs root, mmdebstrap, systemd-nspawn and lintian. Leaves nothing behind.
+# systemd in namespaces of its own without a network (boot.sh, inside.sh). OLD_PACKAGE is what is installed before PACKAGE; by default PACKAGE with a lower version.
+# Needs root, mmdebstrap and lintian. Leaves nothing behind.
 set -euo pipefail
 package=$(readlink -f "$1")
 old=${2:+$(readlink -f "$2")}
@@ -64,8 +64,7 @@ mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../lifecycle.service "$root/etc/systemd/system/multi-user.target.wants/lifecycle.service"
 
 echo "booting it"
-timeout "$patience_s" systemd-nspawn --quiet --directory="$root" --machine="package-$$" --register=no --keep-unit \
-    --private-network --boot </dev/null >"$directory/console" 2>&1 || true
+timeout "$patience_s" "$here/boot.sh" "$root" >"$directory/console" 2>&1 || true
 [ -f "$root/lifecycle/output" ] || {
     tail -5 "$directory/console"
     fail "the system did not boot"
