@@ -485,7 +485,10 @@ static struct segment_client *find_client(const struct client_limit *limit, uint
     return NULL;
 }
 
-/* The count of KEY in one worker's table. An entry changes its key only while its count is 0. */
+/*
+ * The count of KEY in one worker's table, not so many that the sum of all could overflow. An entry
+ * changes its key only while its count is 0.
+ */
 static uint64_t connections_in(const struct segment *segment, uint32_t worker, uint64_t key)
 {
     const struct segment_client *table = segment_clients(segment, worker);
@@ -497,7 +500,9 @@ static uint64_t connections_in(const struct segment *segment, uint32_t worker, u
         if (atomic_load(&client->key) != key)
             continue;
         count = connections_of(client);
-        return atomic_load_explicit(&client->key, memory_order_relaxed) == key ? count : 0;
+        if (atomic_load_explicit(&client->key, memory_order_relaxed) != key)
+            return 0;
+        return count < UINT32_MAX ? count : UINT32_MAX;
     }
     return 0;
 }

@@ -487,6 +487,21 @@ static void claims_of_another_worker_leave_an_equal_share(void **state)
     }
 }
 
+/* Worker 1 claims so many that the sum of all would be small again. */
+static void overflowing_claims_do_not_lift_the_limit(void **state)
+{
+    int admitted = 0;
+
+    (void)state;
+    assert_int_equal(client_limit_enter(limits[1], 7, UINT32_MAX), CLIENT_LIMIT_COUNTED);
+    for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
+        if (segment_clients(&segment, 1)[i].key == 7)
+            segment_clients(&segment, 1)[i].count = UINT64_MAX - 50;
+    while (admitted < 50 && client_limit_enter(limits[0], 7, 9) == CLIENT_LIMIT_COUNTED)
+        admitted++;
+    assert_int_equal(admitted, 9 / WORKERS);
+}
+
 static void cleared_worker_slot_counts_nothing(void **state)
 {
     (void)state;
@@ -702,6 +717,7 @@ int main(void)
         TEST(address_above_max_is_rejected),
         TEST(max_holds_for_the_sum_of_all_workers),
         TEST(claims_of_another_worker_leave_an_equal_share),
+        TEST(overflowing_claims_do_not_lift_the_limit),
         TEST(cleared_worker_slot_counts_nothing),
         TEST(entries_are_reused),
         TEST(full_table_admits_uncounted),
