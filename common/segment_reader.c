@@ -330,6 +330,37 @@ uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric met
                                 reader->metric[metric].offset);
 }
 
+void segment_reader_find_unpublished(const struct segment_reader *reader,
+                                     const uint64_t sums[METRIC_COUNT], bool absent[METRIC_COUNT])
+{
+    static const struct {
+        enum metric metric, used, also_used; /* METRIC is published if one of the others is not 0 */
+    } parts[] = {
+        {METRIC_connections_accepted, METRIC_connections_accepted, METRIC_connections_closed},
+        {METRIC_connections_closed, METRIC_connections_accepted, METRIC_connections_closed},
+        {METRIC_connections_open, METRIC_connections_accepted, METRIC_connections_closed},
+        {METRIC_cache_hits, METRIC_cache_hits, METRIC_cache_misses},
+        {METRIC_cache_misses, METRIC_cache_hits, METRIC_cache_misses},
+        {METRIC_queue_length, METRIC_queue_length, METRIC_queue_capacity},
+        {METRIC_queue_capacity, METRIC_queue_length, METRIC_queue_capacity},
+        {METRIC_queue_taken, METRIC_queue_taken, METRIC_queue_wait},
+        {METRIC_queue_wait, METRIC_queue_taken, METRIC_queue_wait},
+        {METRIC_queue_dropped, METRIC_queue_dropped, METRIC_queue_dropped},
+        {METRIC_lock_waits, METRIC_lock_waits, METRIC_lock_wait},
+        {METRIC_lock_wait, METRIC_lock_waits, METRIC_lock_wait},
+    };
+    bool is_webserverd = segment_count(&reader->map, SEGMENT_CONFIG) > 0;
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        absent[i] = reader->metric[i].line < 0;
+    for (size_t i = 0; i < STATUS_METRICS; i++) /* a status that is not listed is never sent */
+        absent[status_metrics[i].metric] = false;
+    absent[METRIC_connections_open] = false; /* also in the blocks of workers */
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && !is_webserverd; i++)
+        if (sums[parts[i].used] == 0 && sums[parts[i].also_used] == 0)
+            absent[parts[i].metric] = true;
+}
+
 /*
  * Copies retry until the sequence is even and unchanged. A writer that died during a change
  * leaves it odd forever, so the number of attempts is limited.

@@ -75,6 +75,14 @@ uint64_t segment_reader_metric(const struct segment_reader *reader, const void *
                                enum metric metric);
 
 /*
+ * Which metrics the server does not publish, given the SUMS of all: those that its segment does not
+ * have, and of another program those of a part (connections, cache, queue, locks) that it has not
+ * used since it runs: it may lack the part.
+ */
+void segment_reader_find_unpublished(const struct segment_reader *reader,
+                                     const uint64_t sums[METRIC_COUNT], bool absent[METRIC_COUNT]);
+
+/*
  * Copies the activity of a thread. Returns false if the copy may be inconsistent because its writer
  * did not finish a change (delayed or dead).
  */

@@ -248,16 +248,47 @@ json_t *server_status(const struct segment *segment)
     return status_json(segment, &sums);
 }
 
+/* Removes what only webserverd has. */
+static void remove_own_members(json_t *status)
+{
+    static const char *const own[] = {
+        "generation",          "dispatch", "logger", "keys", "hosts", "metrics_process",
+        "tls_handshakes_per_s"};
+    json_t *workers = json_object_get(status, "workers"), *worker;
+    json_int_t threads = 0;
+    size_t i;
+
+    for (i = 0; i < ARRAY_LENGTH(own); i++)
+        json_object_del(status, own[i]);
+    json_array_foreach(json_object_get(workers, "list"), i, worker) threads +=
+        json_integer_value(json_object_get(json_object_get(worker, "threads"), "actual"));
+    json_object_del(workers, "wanted");
+    json_object_del(json_object_get(status, "threads"), "wanted");
+    json_object_set_new(json_object_get(status, "threads"), "actual", json_integer(threads));
+    json_array_foreach(json_object_get(workers, "list"), i, worker)
+    {
+        json_object_del(json_object_get(worker, "threads"), "wanted");
+        json_object_del(worker, "offload_threads");
+        json_object_del(worker, "generation");
+    }
+}
+
 json_t *server_status_read(const struct segment_reader *reader)
 {
+    uint64_t values[METRIC_COUNT];
+    bool absent[METRIC_COUNT];
     struct sums sums;
+    json_t *status;
 
     for (int i = 0; i < METRIC_COUNT; i++)
-        sums.of[i] =
-            reader->metric[i].line >= 0 ? (double)segment_reader_sum(reader, (enum metric)i) : NAN;
-    for (size_t i = 0; i < STATUS_METRICS; i++) /* a status that is not listed is never sent */
-        sums.of[status_metrics[i].metric] = fmax(0, sums.of[status_metrics[i].metric]);
-    if (isnan(sums.of[METRIC_connections_open]))
-        sums.of[METRIC_connections_open] = (double)segment_connections_open(&reader->map);
-    return status_json(&reader->map, &sums);
+        values[i] = segment_reader_sum(reader, (enum metric)i);
+    if (reader->metric[METRIC_connections_open].line < 0)
+        values[METRIC_connections_open] = segment_connections_open(&reader->map);
+    segment_reader_find_unpublished(reader, values, absent);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        sums.of[i] = absent[i] ? NAN : (double)values[i];
+    status = status_json(&reader->map, &sums);
+    if (segment_count(&reader->map, SEGMENT_CONFIG) == 0)
+        remove_own_members(status);
+    return status;
 }

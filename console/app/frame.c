@@ -357,7 +357,8 @@ static void draw_hints(const struct frame *frame, const struct canvas *foot, int
     bool frozen = frame->session->timeline.frozen, replay = frame->replay != NULL;
     bool page = controller_page(frame->session->controller) != NULL;
     const struct help_context context = {
-        .changes = controller_restriction(frame->session->controller) == NULL && !replay,
+        .changes = controller_restriction(frame->session->controller) == NULL && !replay &&
+                   controller_offers_commands(frame->session->controller),
         .list = grid != NULL && grid->rows.height > 0,
         .selecting = grid != NULL && grid->selecting,
         .freeze = !replay  ? (frozen ? "resume" : "freeze")
@@ -588,8 +589,10 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
 {
     const struct view *view = session_view(frame->session);
 
-    if (frame->scene.grid != NULL)
+    if (frame->scene.grid != NULL) {
+        view_choose_list(view, &frame->scene);
         frame->scene.grid->titles = frame->scene.grid->rows = (struct canvas){0};
+    }
     if (frame->overlays->subject && frame->scene.subject != NULL)
         subject_draw(&frame->overlays->subject_scroll, &frame->scene, &frame->session->subject,
                      body);

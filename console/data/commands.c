@@ -47,6 +47,20 @@ static int join_words(int count, const char *const *words, char *line, size_t li
     return 0;
 }
 
+int command_join(int count, const char *const *words, char *line, size_t line_size, char *why,
+                 size_t size)
+{
+    for (int i = 0; i < count; i++)
+        if (!word_fits(words[i])) {
+            snprintf(why, size, "argument %d of '%s' is empty or contains a blank", i, words[0]);
+            return -1;
+        }
+    if (join_words(count, words, line, line_size) == 0)
+        return 0;
+    snprintf(why, size, "the command is longer than %zu bytes", line_size - 1);
+    return -1;
+}
+
 int command_check(int count, const char *const *words, char *line, size_t line_size, char *why,
                   size_t size)
 {
@@ -69,16 +83,7 @@ int command_check(int count, const char *const *words, char *line, size_t line_s
         explain_usage(&command_table[command], count - 1, why, size);
         return -1;
     }
-    for (int i = 1; i < count; i++)
-        if (!word_fits(words[i])) {
-            snprintf(why, size, "argument %d of '%s' is empty or contains a blank", i, words[0]);
-            return -1;
-        }
-    if (join_words(count, words, line, line_size) != 0) {
-        snprintf(why, size, "the command is longer than %zu bytes", line_size - 1);
-        return -1;
-    }
-    return command;
+    return command_join(count, words, line, line_size, why, size) == 0 ? command : -1;
 }
 
 /* Sending */

@@ -17,6 +17,13 @@
 int command_check(int count, const char *const *words, char *line, size_t line_size, char *why,
                   size_t size);
 
+/*
+ * The same for a server of another program, whose commands only it knows. COUNT is at least 1.
+ * Returns 0 or -1.
+ */
+int command_join(int count, const char *const *words, char *line, size_t line_size, char *why,
+                 size_t size);
+
 enum { COMMAND_QUEUE_MAX = 16 };
 
 /* Commands waiting for their answer; one at a time is sent. The console's only thread. */

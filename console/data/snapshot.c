@@ -35,12 +35,6 @@ static void describe_server(struct server *server, const struct segment_reader *
         TAKE_TEXT(server->states[i].help, state->help);
     }
     server->one_outcome = header->outcome_count == 1;
-    for (int i = 0; i < METRIC_COUNT; i++)
-        server->published[i] = reader->metric[i].line >= 0 ? PUBLISHED_BY_WRITER : PUBLISHED_NOT;
-    for (size_t i = 0; i < STATUS_METRICS; i++) /* a status that is not listed is never sent */
-        server->published[status_metrics[i].metric] = PUBLISHED_BY_WRITER;
-    if (server->published[METRIC_connections_open] == PUBLISHED_NOT)
-        server->published[METRIC_connections_open] = PUBLISHED_SUM; /* in the blocks of workers */
     for (int i = 0; i < SEGMENT_KIND_COUNT; i++)
         server->lacks_section[i] = segment_count(&reader->map, (enum segment_kind)i) == 0;
 }
@@ -175,6 +169,17 @@ static void copy_threads(struct snapshot *snapshot, const struct segment_reader 
     }
 }
 
+static void find_published(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    bool absent[METRIC_COUNT];
+
+    segment_reader_find_unpublished(reader, snapshot->sums, absent);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        snapshot->server.published[i] = absent[i] ? PUBLISHED_NOT : PUBLISHED_BY_WRITER;
+    if (!absent[METRIC_connections_open] && reader->metric[METRIC_connections_open].line < 0)
+        snapshot->server.published[METRIC_connections_open] = PUBLISHED_SUM;
+}
+
 /* Sums the copied values, so that the totals match the rows on the screen. */
 static void add_up(struct snapshot *snapshot, const struct segment_reader *reader)
 {
@@ -190,8 +195,9 @@ static void add_up(struct snapshot *snapshot, const struct segment_reader *reade
             sum = segment_reader_sum(reader, (enum metric)metric);
         snapshot->sums[metric] = sum;
     }
-    if (snapshot->server.published[METRIC_connections_open] == PUBLISHED_SUM)
+    if (reader->metric[METRIC_connections_open].line < 0)
         snapshot->sums[METRIC_connections_open] = segment_connections_open(&reader->map);
+    find_published(snapshot, reader);
 }
 
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,

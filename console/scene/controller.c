@@ -201,13 +201,12 @@ void controller_toggle_lock(struct controller *controller)
     controller_report(controller, false, "locked: nothing here changes the server; L unlocks");
 }
 
-/* A server of another program may have no control socket. */
-static bool offers_no_commands(const struct controller *controller)
+bool controller_offers_commands(const struct controller *controller)
 {
     const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
 
-    return controller->options.socket == NULL && server->name[0] != '\0' &&
-           server->socket_path[0] == '\0';
+    return controller->options.socket != NULL || server->name[0] == '\0' ||
+           server->socket_path[0] != '\0';
 }
 
 bool controller_allows_change(struct controller *controller)
@@ -221,7 +220,7 @@ bool controller_allows_change(struct controller *controller)
                           "this console is read-only: no permission for the control socket");
     else if (controller->locked)
         controller_report(controller, true, "this session is locked; L unlocks it");
-    else if (offers_no_commands(controller))
+    else if (!controller_offers_commands(controller))
         controller_report(controller, true, "%s offers no commands",
                           watch_info(controller->options.watch)->snapshot.server.name);
     else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
@@ -325,6 +324,13 @@ void controller_ask(struct controller *controller, const char *line, void (*yes)
         confirm_line(controller, line, yes, context);
 }
 
+static bool is_of_other_program(const struct controller *controller)
+{
+    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
+
+    return server->name[0] != '\0' && server->lacks_section[SEGMENT_CONFIG];
+}
+
 void controller_command(struct controller *controller, const char *line)
 {
     const char *words[CONTROL_WORDS_MAX + 1];
@@ -333,6 +339,14 @@ void controller_command(struct controller *controller, const char *line)
 
     snprintf(copy, sizeof(copy), "%s", line);
     count = split_words(copy, words, CONTROL_WORDS_MAX + 1);
+    if (count > 0 && is_of_other_program(controller)) {
+        if (command_join(count, words, controller->unconfirmed, sizeof(controller->unconfirmed),
+                         why, sizeof(why)) != 0)
+            controller_report(controller, true, "%s", why);
+        else if (controller_allows_change(controller))
+            send_confirmed(controller);
+        return;
+    }
     command = command_check(count, words, controller->unconfirmed, sizeof(controller->unconfirmed),
                             why, sizeof(why));
     if (command < 0)

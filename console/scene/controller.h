@@ -103,6 +103,9 @@ void controller_set_readonly(struct controller *controller, bool readonly);
 /* Locks the session: changes are rejected until the user unlocks it; unlocking asks first. */
 void controller_toggle_lock(struct controller *controller);
 
+/* False if the server has no control socket, as another program may. */
+bool controller_offers_commands(const struct controller *controller);
+
 /*
  * "read-only" (by the option, or because this user may not write to the control socket), "locked",
  * or NULL.

@@ -86,6 +86,12 @@ static inline bool scene_has(const struct scene *scene, enum segment_kind sectio
     return !model_now(scene->model)->server.lacks_section[section];
 }
 
+/* False of a server of another program (include/wsboard.h). */
+static inline bool scene_is_webserverd(const struct scene *scene)
+{
+    return scene_has(scene, SEGMENT_CONFIG);
+}
+
 /* VALUE as JSON; null for NAN and infinity. */
 json_t *scene_json_number(double value);
 
@@ -150,6 +156,8 @@ struct view {
     unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
     size_t state_size;        /* bytes of state that the view keeps, zeroed before use */
     const struct list *list;  /* the first one shown; or NULL */
+    /* The list that suits the server, instead of `list`. NULL: it is always the same. */
+    const struct list *(*list_now)(const struct scene *scene);
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
 

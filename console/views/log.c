@@ -27,7 +27,7 @@ enum column_number {
     COLUMNS
 };
 
-#define COLUMNS_OF(hides_host)                                                                     \
+#define COLUMNS_OF(hides_host, hides_own)                                                          \
     [TIME] = {.title = "TIME",                                                                     \
               .width = 12,                                                                         \
               .importance = 8,                                                                     \
@@ -40,19 +40,24 @@ enum column_number {
                .importance = 5,                                                                    \
                .right = true,                                                                      \
                .output = OUTPUT_BYTES},                                                            \
-    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4},                                 \
+    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4, .hidden = (hides_own)},          \
     [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},                                  \
     [HOST] = {.title = "HOST", .width = 16, .importance = 3, .hidden = (hides_host)},              \
     [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},                                   \
     [WORKER] = {.title = "WORKER", .hidden = true},                                                \
-    [PROTOCOL] = {.title = "PROTOCOL", .width = 48, .importance = 1},                              \
-    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 1, .right = true},                  \
+    [PROTOCOL] = {.title = "PROTOCOL", .width = (hides_own) ? 8 : 48, .importance = 1},            \
+    [STREAMS] = {.title = "STREAMS",                                                               \
+                 .width = 7,                                                                       \
+                 .importance = 1,                                                                  \
+                 .right = true,                                                                    \
+                 .hidden = (hides_own)},                                                           \
     [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},               \
     [PATH] = {.title = "PATH", .hidden = true, .key = true},                                       \
     [REFERER] = {.title = "REFERER", .hidden = true}, [AGENT] = {.title = "AGENT", .hidden = true}
 
-static const struct column columns[COLUMNS] = {COLUMNS_OF(true)};
-static const struct column columns_with_host[COLUMNS] = {COLUMNS_OF(false)};
+static const struct column columns[COLUMNS] = {COLUMNS_OF(true, false)};
+static const struct column columns_with_host[COLUMNS] = {COLUMNS_OF(false, false)};
+static const struct column columns_of_others[COLUMNS] = {COLUMNS_OF(true, true)};
 
 /* While a row is selected, the list is a copy, so that the rows stay however busy the server is. */
 struct state {
@@ -179,15 +184,13 @@ static void log_detail(void *state, const struct scene *scene, size_t row, FILE 
         .id = log_id, .detail = log_detail, .follow = true                                         \
     }
 
-/* The second one is that of servers with [host] sections. */
-static const struct list lists[] = {LIST(columns), LIST(columns_with_host)};
+/* The second one is that of servers with [host] sections, the third that of other programs. */
+static const struct list lists[] = {LIST(columns), LIST(columns_with_host),
+                                    LIST(columns_of_others)};
 
-static void choose_list(const struct scene *scene)
+static const struct list *log_list(const struct scene *scene)
 {
-    const struct list *list = &lists[scene->has_hosts];
-
-    if (scene->grid->list != list)
-        grid_set_list(scene->grid, list);
+    return &lists[scene_is_webserverd(scene) ? scene->has_hosts : 2];
 }
 
 static bool log_ready(const struct scene *scene)
@@ -223,7 +226,6 @@ static void log_draw(void *state, const struct scene *scene, const struct canvas
 {
     struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
 
-    choose_list(scene);
     grid_draw(scene->grid, scene, &rows);
     draw_log_summary(state, scene, canvas);
 }
@@ -231,14 +233,6 @@ static void log_draw(void *state, const struct scene *scene, const struct canvas
 static void log_release(void *state)
 {
     tail_destroy(((struct state *)state)->copy);
-}
-
-static void log_once(void *state, const struct scene *scene, FILE *out)
-{
-    (void)state;
-    choose_list(scene);
-    grid_update(scene->grid, scene);
-    grid_print(scene->grid, scene, out);
 }
 
 static json_t *log_json(void *state, const struct scene *scene)
@@ -278,9 +272,9 @@ const struct view view_log = {
     .help = help,
     .state_size = sizeof(struct state),
     .list = &lists[0],
+    .list_now = log_list,
     .ready = log_ready,
     .draw = log_draw,
-    .once = log_once,
     .json = log_json,
     .release = log_release,
 };

@@ -278,7 +278,7 @@ static size_t choose_lines(const struct scene *scene, const struct line *shown[L
             shown[count++] = &lines[i];
     if (!bad)
         shown[count++] = &shortage;
-    if (!scene_has(scene, SEGMENT_CONFIG)) /* it is not webserverd */
+    if (!scene_is_webserverd(scene))
         shown[count++] = &absent_parts;
     return count;
 }
@@ -311,8 +311,10 @@ static int choose_panels(const struct scene *scene, const struct metric_panel *s
     shown[count++] = &panel_requests;
     shown[count++] = &panel_latency;
     shown[count++] = &panel_sent;
-    shown[count++] =
-        scene_sum(scene, METRIC_queue_capacity) > 0 ? &panel_queue : &panel_connections;
+    if (!isnan(scene_sum(scene, METRIC_queue_capacity)))
+        shown[count++] = &panel_queue;
+    else if (!isnan(scene_sum(scene, METRIC_connections_open)))
+        shown[count++] = &panel_connections;
     shown[count++] = &panel_errors;
     if (!isnan(scene_sum(scene, METRIC_cache_hits)))
         shown[count++] = &panel_cache;

@@ -4,6 +4,17 @@
 #include "console/ui/text.h"
 
 #include <math.h>
+#include <string.h>
+
+/* Adds BEFORE, TEXT and AFTER, unless the server does not publish VALUE, whose text this is. */
+static void add_detail(char *buffer, size_t size, double value, const char *before,
+                       const char *text, const char *after)
+{
+    size_t used = strlen(buffer);
+
+    if (!isnan(value))
+        snprintf(buffer + used, size - used, "%s%s%s%s", used > 0 ? ", " : "", before, text, after);
+}
 
 static double requests_value(const struct scene *scene)
 {
@@ -12,11 +23,11 @@ static double requests_value(const struct scene *scene)
 
 static void requests_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char total[TEXT_SHORT], kept[TEXT_SHORT];
+    char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s total, %s keep-alive",
-             text_count(total, scene_sum(scene, METRIC_requests)),
-             text_percent(kept, scene_figure(scene, FIGURE_keepalive_ratio)));
+    snprintf(buffer, size, "%s total", text_count(text, scene_sum(scene, METRIC_requests)));
+    add_detail(buffer, size, scene_sum(scene, METRIC_requests_keepalive), "",
+               text_percent(text, scene_figure(scene, FIGURE_keepalive_ratio)), " keep-alive");
 }
 
 static double sent_value(const struct scene *scene)
@@ -26,11 +37,11 @@ static double sent_value(const struct scene *scene)
 
 static void sent_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char total[TEXT_SHORT], received[TEXT_SHORT];
+    char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s total, received %s/s",
-             text_bytes(total, scene_sum(scene, METRIC_bytes_sent)),
-             text_bytes(received, scene_rate(scene, METRIC_bytes_received)));
+    snprintf(buffer, size, "%s total", text_bytes(text, scene_sum(scene, METRIC_bytes_sent)));
+    add_detail(buffer, size, scene_sum(scene, METRIC_bytes_received), "received ",
+               text_bytes(text, scene_rate(scene, METRIC_bytes_received)), "/s");
 }
 
 static double latency_value(const struct scene *scene)
@@ -56,14 +67,17 @@ static double connections_value(const struct scene *scene)
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char busy[TEXT_SHORT], idle[TEXT_SHORT], waiting[TEXT_SHORT], accepted[TEXT_SHORT];
     double open = scene_sum(scene, METRIC_connections_open);
-    double active = scene_sum(scene, METRIC_connections_busy);
+    double busy = scene_sum(scene, METRIC_connections_busy);
+    double waiting = scene_figure(scene, FIGURE_connections_waiting);
+    char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
-             text_count(idle, open > active ? open - active : 0),
-             text_count(waiting, scene_figure(scene, FIGURE_connections_waiting)),
-             text_count(accepted, scene_rate(scene, METRIC_connections_accepted)));
+    buffer[0] = '\0';
+    add_detail(buffer, size, busy, "busy ", text_count(text, busy), "");
+    add_detail(buffer, size, busy, "idle ", text_count(text, open > busy ? open - busy : 0), "");
+    add_detail(buffer, size, waiting, "waiting ", text_count(text, waiting), "");
+    add_detail(buffer, size, open, "new ",
+               text_count(text, scene_rate(scene, METRIC_connections_accepted)), "/s");
 }
 
 static double queue_value(const struct scene *scene)
@@ -73,13 +87,15 @@ static double queue_value(const struct scene *scene)
 
 static void queue_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char places[TEXT_SHORT], wait[TEXT_SHORT], dropped[TEXT_SHORT], open[TEXT_SHORT];
+    double dropped = scene_sum(scene, METRIC_queue_dropped);
+    double open = scene_sum(scene, METRIC_connections_open);
+    char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "of %s, mean wait %s, dropped %s, connections %s",
-             text_count(places, scene_sum(scene, METRIC_queue_capacity)),
-             text_latency(wait, scene_figure(scene, FIGURE_queue_wait_mean)),
-             text_count(dropped, scene_sum(scene, METRIC_queue_dropped)),
-             text_count(open, scene_sum(scene, METRIC_connections_open)));
+    snprintf(buffer, size, "of %s", text_count(text, scene_sum(scene, METRIC_queue_capacity)));
+    add_detail(buffer, size, scene_sum(scene, METRIC_queue_taken), "mean wait ",
+               text_latency(text, scene_figure(scene, FIGURE_queue_wait_mean)), "");
+    add_detail(buffer, size, dropped, "dropped ", text_count(text, dropped), "");
+    add_detail(buffer, size, open, "connections ", text_count(text, open), "");
 }
 
 static double errors_value(const struct scene *scene)

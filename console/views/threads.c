@@ -38,29 +38,59 @@ enum column_number {
     COLUMNS
 };
 
-static const struct column columns[COLUMNS] = {
-    [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
-    [STATE] = {.title = "STATE", .width = 12, .importance = 10},
-    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
-    [REQUESTS] =
-        {.title = "REQ/S", .width = 6, .importance = 9, .right = true, .name = "requests_per_s"},
-    [CONNECTIONS] =
-        {.title = "CONNS", .width = 5, .importance = 8, .right = true, .name = "connections"},
-    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
-    [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true},
-    [HTTP2] = {.title = "HTTP/2", .width = 6, .importance = 2, .right = true, .name = "http2"},
-    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 2, .right = true},
-    [GIVEN] = {.title = "GIVEN", .width = 5, .importance = 3, .right = true},
-    [TAKEN] = {.title = "TAKEN", .width = 5, .importance = 3, .right = true},
-    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
-    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true, .name = "cpu_percent"},
-    [SENT] =
-        {.title = "SENT/S", .width = 9, .importance = 3, .right = true, .name = "bytes_sent_per_s"},
-    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
-    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
-    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},
-    [WORKER] = {.title = "WORKER", .hidden = true, .key = true},
-};
+/* Other programs do not publish some of the values. */
+#define COLUMNS_OF(hides_own)                                                                      \
+    [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},                     \
+    [STATE] = {.title = "STATE", .width = 12, .importance = 10},                                   \
+    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS}, \
+    [REQUESTS] = {.title = "REQ/S",                                                                \
+                  .width = 6,                                                                      \
+                  .importance = 9,                                                                 \
+                  .right = true,                                                                   \
+                  .name = "requests_per_s"},                                                       \
+    [CONNECTIONS] = {.title = "CONNS",                                                             \
+                     .width = 5,                                                                   \
+                     .importance = 8,                                                              \
+                     .right = true,                                                                \
+                     .name = "connections",                                                        \
+                     .hidden = (hides_own)},                                                       \
+    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true, .hidden = (hides_own)}, \
+    [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true, .hidden = (hides_own)},   \
+    [HTTP2] = {.title = "HTTP/2",                                                                  \
+               .width = 6,                                                                         \
+               .importance = 2,                                                                    \
+               .right = true,                                                                      \
+               .name = "http2",                                                                    \
+               .hidden = (hides_own)},                                                             \
+    [STREAMS] = {.title = "STREAMS",                                                               \
+                 .width = 7,                                                                       \
+                 .importance = 2,                                                                  \
+                 .right = true,                                                                    \
+                 .hidden = (hides_own)},                                                           \
+    [GIVEN] = {.title = "GIVEN",                                                                   \
+               .width = 5,                                                                         \
+               .importance = 3,                                                                    \
+               .right = true,                                                                      \
+               .hidden = (hides_own)},                                                             \
+    [TAKEN] = {.title = "TAKEN",                                                                   \
+               .width = 5,                                                                         \
+               .importance = 3,                                                                    \
+               .right = true,                                                                      \
+               .hidden = (hides_own)},                                                             \
+    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},     \
+    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true, .name = "cpu_percent"},   \
+    [SENT] = {.title = "SENT/S",                                                                   \
+              .width = 9,                                                                          \
+              .importance = 3,                                                                     \
+              .right = true,                                                                       \
+              .name = "bytes_sent_per_s"},                                                         \
+    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},                   \
+    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},                          \
+    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},                \
+    [WORKER] = {.title = "WORKER", .hidden = true, .key = true}
+
+static const struct column columns[COLUMNS] = {COLUMNS_OF(false)};
+static const struct column columns_of_others[COLUMNS] = {COLUMNS_OF(true)};
 
 enum { WORK_TEXT = SEGMENT_WORK_WORDS * 8 * 4 };
 
@@ -83,6 +113,7 @@ struct state {
     } mode; /* FOLDED: without idle offload threads */
     struct row *rows;
     size_t count, room;
+    bool is_webserverd;
 };
 
 static size_t most_rows(const struct snapshot *now)
@@ -273,8 +304,11 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
         return;
-    summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, worker->threads_actual,
-                   worker->threads_wanted);
+    if (scene_is_webserverd(scene))
+        summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, worker->threads_actual,
+                       worker->threads_wanted);
+    else
+        summary_append(line, size, width, "threads %" PRIu32, worker->threads_actual);
     summary_append(line, size, width, "pid %" PRId32, worker->pid);
     summary_append(
         line, size, width, "up %s",
@@ -331,19 +365,22 @@ static void fill_thread_queue(struct cell *cells, const struct scene *scene,
     double places = model_worker_value(scene->model, worker, METRIC_queue_capacity);
     double taken = model_worker_rate(scene->model, worker, METRIC_queue_taken);
     double wait = model_worker_rate(scene->model, worker, METRIC_queue_wait);
+    double dropped = model_worker_value(scene->model, worker, METRIC_queue_dropped);
     char text[TEXT_SHORT], other[TEXT_SHORT];
     struct cell *work = &cells[WORK];
 
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s of %s",
                text_count(text, waiting), text_count(other, places));
     work->tone = TONE_DIM;
-    summary_append(work->text, sizeof(work->text), work_width(scene), "mean wait %s",
-                   text_latency(text, taken > 0 ? wait / taken : NAN));
-    summary_append(work->text, sizeof(work->text), work_width(scene), "taken/s %s",
-                   text_count(text, taken));
-    summary_append(
-        work->text, sizeof(work->text), work_width(scene), "dropped %s",
-        text_count(text, model_worker_value(scene->model, worker, METRIC_queue_dropped)));
+    if (!isnan(taken)) {
+        summary_append(work->text, sizeof(work->text), work_width(scene), "mean wait %s",
+                       text_latency(text, taken > 0 ? wait / taken : NAN));
+        summary_append(work->text, sizeof(work->text), work_width(scene), "taken/s %s",
+                       text_count(text, taken));
+    }
+    if (!isnan(dropped))
+        summary_append(work->text, sizeof(work->text), work_width(scene), "dropped %s",
+                       text_count(text, dropped));
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -434,18 +471,22 @@ static void threads_detail(void *state, const struct scene *scene, size_t number
         detail_of_values(out, row->thread->values, SCOPE_THREAD);
     else if (row->worker != NULL && row->offload == NULL && scene->moment != MOMENT_PAST)
         detail_of_values(out, row->worker->values, SCOPE_WORKER);
-    fprintf(out, "d drains its worker, r restarts it.\n");
+    if (scene_is_webserverd(scene))
+        fprintf(out, "d drains its worker, r restarts it.\n");
 }
 
-static const struct list list = {
-    .columns = columns,
-    .column_count = COLUMNS,
-    .count = threads_count,
-    .fill = threads_fill,
-    .id = threads_id,
-    .detail = threads_detail,
-    .opens = true,
-};
+#define LIST(columns_)                                                                             \
+    {                                                                                              \
+        .columns = (columns_), .column_count = COLUMNS, .count = threads_count,                    \
+        .fill = threads_fill, .id = threads_id, .detail = threads_detail, .opens = true            \
+    }
+
+static const struct list lists[] = {LIST(columns), LIST(columns_of_others)};
+
+static const struct list *threads_list(const struct scene *scene)
+{
+    return &lists[scene_is_webserverd(scene) ? 0 : 1];
+}
 
 static bool threads_ready(const struct scene *scene)
 {
@@ -463,6 +504,7 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
         now);
     struct canvas rest, effect;
 
+    own->is_webserverd = scene_is_webserverd(scene);
     if (scene->moment == MOMENT_PAST && now->thread_count == 0) {
         canvas_wrapped(canvas, canvas->height / 3, TONE_DIM,
                        "Threads are recorded for 15 minutes; Right goes to a later moment.");
@@ -628,6 +670,15 @@ static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
                                          {ACTION_RUN, "restart", true, false},
                                          {ACTION_NONE, "", false, false}};
 
+/* Other programs cannot be told to drain a worker. */
+static const struct view_hint *threads_hints(const void *state)
+{
+    static const struct view_hint hints_of_others[] = {{ACTION_MODE, "layout", false, false},
+                                                       {ACTION_NONE, "", false, false}};
+
+    return ((const struct state *)state)->is_webserverd ? hints : hints_of_others;
+}
+
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
     METRIC_NUMBER("REQ/S", requests),
@@ -647,10 +698,12 @@ const struct view view_threads = {
     .rate_hz = 30, /* thread states change fast */
     .empty = "No worker is running.",
     .hints = hints,
+    .hints_now = threads_hints,
     .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
-    .list = &list,
+    .list = &lists[0],
+    .list_now = threads_list,
     .ready = threads_ready,
     .draw = threads_draw,
     .key = threads_key,

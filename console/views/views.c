@@ -37,6 +37,14 @@ int view_open(struct open_view *open, const struct view *view, const struct filt
     return open->state != NULL ? 0 : -1;
 }
 
+void view_choose_list(const struct view *view, const struct scene *scene)
+{
+    const struct list *list = view->list_now != NULL ? view->list_now(scene) : NULL;
+
+    if (list != NULL && scene->grid->list != list)
+        grid_set_list(scene->grid, list);
+}
+
 void view_close(struct open_view *open)
 {
     if (open->state != NULL && open->view->release != NULL)
