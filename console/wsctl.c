@@ -225,34 +225,49 @@ static int send_command(const struct options *options, const char *path, const c
     return status;
 }
 
+static int print_status_of(const struct options *options, const struct segment_reader *reader)
+{
+    json_t *json = server_status_read(reader);
+    char *line = json_dumps(json, JSON_COMPACT);
+    int status = line != NULL ? print_answer(options, "status", line)
+                              : fail_with("out of memory", EXIT_REJECTED);
+
+    json_decref(json);
+    free(line);
+    return status;
+}
+
 /*
- * The `status` of a server of another program is read from its segment; it may have no control
- * socket. Returns GO_ON if the command must be sent.
+ * Commands to a server of another program, which alone knows them; its status is in its segment.
+ * Returns GO_ON if it is webserverd, or none.
  */
-static int run_without_socket(const struct options *options, const char *command)
+static int run_on_other_program(const struct options *options, int count, const char *const *words)
 {
     struct segment_reader reader;
-    char why[256], *line = NULL;
-    bool has_socket, is_webserverd;
+    char why[256], line[CONTROL_LINE_MAX - 1], path[INSTANCE_PATH_MAX];
     int status = GO_ON;
 
-    if (options->socket != NULL ||
+    if (count == 0 || options->socket != NULL ||
         segment_attach(&reader, options->name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return GO_ON;
-    has_socket = reader.map.header.socket_path[0] != '\0';
-    is_webserverd = segment_count(&reader.map, SEGMENT_CONFIG) > 0;
-    if (!is_webserverd && strcmp(command, "status") == 0) {
-        json_t *json = server_status_read(&reader);
-
-        line = json_dumps(json, JSON_COMPACT);
-        json_decref(json);
-        status = line != NULL ? print_answer(options, command, line)
-                              : fail_with("out of memory", EXIT_REJECTED);
-        free(line);
-    } else if (!has_socket) {
-        snprintf(why, sizeof(why), "%s offers no commands (status, list and watch read its memory)",
-                 options->name);
-        status = fail_with(why, EXIT_REJECTED);
+    snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, reader.map.header.socket_path);
+    if (segment_count(&reader.map, SEGMENT_CONFIG) == 0) {
+        if (segment_health(&reader, clock_monotonic_ns()) == SEGMENT_DEAD) {
+            snprintf(why, sizeof(why), "'%s' has died; wsconsole -n %s shows its last sample",
+                     options->name, options->name);
+            status = fail_with(why, EXIT_NO_DAEMON);
+        } else if (count == 1 && strcmp(words[0], "status") == 0) {
+            status = print_status_of(options, &reader);
+        } else if (path[0] == '\0') {
+            snprintf(why, sizeof(why),
+                     "%s offers no commands (status, list and watch read its memory)",
+                     options->name);
+            status = fail_with(why, EXIT_REJECTED);
+        } else if (command_join(count, words, line, sizeof(line), why, sizeof(why)) != 0) {
+            status = usage_error(why);
+        } else {
+            status = send_command(options, path, words[0], line);
+        }
     }
     segment_detach(&reader);
     return status;
@@ -416,13 +431,13 @@ int main(int argc, char **argv)
         instances_print(stdout);
         return EXIT_DONE;
     }
+    status = run_on_other_program(&options, count, (const char *const *)words);
+    if (status != GO_ON)
+        return status;
     command =
         command_check(count, (const char *const *)words, line, sizeof(line), why, sizeof(why));
     if (command < 0)
         return usage_error(why);
-    status = run_without_socket(&options, command_table[command].name);
-    if (status != GO_ON)
-        return status;
     if (instance_control_socket(options.name, options.socket, path, sizeof(path), why,
                                 sizeof(why)) != 0)
         return usage_error(why);

@@ -85,6 +85,7 @@ static int open_for_print(struct open_view *open, const struct view *view, struc
     if (view_open(open, view, scene->filter) != 0)
         return -1;
     scene->grid = &open->grid;
+    view_choose_list(view, scene);
     if (view->list != NULL)
         grid_update(&open->grid, scene);
     return 0;
@@ -203,6 +204,14 @@ static int wait_for_daemon(const struct options *options, struct watch *watch)
     }
 }
 
+/* Of another program, whose board stays when it dies. */
+static bool has_last_sample(const struct watch *watch)
+{
+    const struct snapshot *now = model_now(watch_model(watch));
+
+    return now != NULL && now->server.lacks_section[SEGMENT_CONFIG];
+}
+
 static int print_live(const struct options *options, struct watch *watch)
 {
     uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
@@ -218,8 +227,11 @@ static int print_live(const struct options *options, struct watch *watch)
             pause_reading(watch, left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS);
             status = sample_live(watch);
         }
-        if (status == EXIT_DONE && !daemon_is_there(watch))
+        if (status == EXIT_DONE && !daemon_is_there(watch)) {
+            if (has_last_sample(watch))
+                print_scene(options, watch);
             return report_no_daemon(watch_source(watch));
+        }
         if (status == EXIT_DONE)
             status = print_scene(options, watch);
         if (fflush(stdout) != 0)

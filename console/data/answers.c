@@ -125,19 +125,33 @@ static void print_command_list(const char *command, const json_t *answer, FILE *
 
 /* Status: identity, wanted and actual sizes, workers, counters by subject. */
 
+/* Else another program: see include/wsboard.h. */
+static bool is_webserverd(const json_t *status)
+{
+    return json_object_get(status, "dispatch") != NULL;
+}
+
 static void print_head(const json_t *answer, FILE *out)
 {
     char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT], up[UNITS_TEXT];
     const json_t *address;
     size_t i;
 
-    fprintf(out, "webserverd   %s, pid %s, version %s, up %s\n",
+    fprintf(out, "%-12s %s, pid %s, version %s, up %s\n",
+            is_webserverd(answer) ? "webserverd" : "server",
             text_of(answer, "name", name, sizeof(name)), text_of(answer, "pid", pid, sizeof(pid)),
             text_of(answer, "version", version, sizeof(version)), age_of(answer, up, sizeof(up)));
     fprintf(out, "listening    ");
     json_array_foreach(json_object_get(answer, "listening"), i, address)
         fprintf(out, "%s%s", i > 0 ? ", " : "", as_text(address, name, sizeof(name)));
-    fprintf(out, "\ndispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
+    fprintf(out, "\n");
+    if (!is_webserverd(answer)) {
+        fprintf(out, "%-12s %s\n%-12s %s\n", "workers",
+                text_of(json_object_get(answer, "workers"), "actual", name, sizeof(name)),
+                "threads", text_of(json_object_get(answer, "threads"), "actual", pid, sizeof(pid)));
+        return;
+    }
+    fprintf(out, "dispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
     fprintf(out, "logger       pid %s\n\n",
             text_of(json_object_get(answer, "logger"), "pid", pid, sizeof(pid)));
 }
@@ -148,6 +162,13 @@ static void print_wanted(const char *label, const json_t *pair, FILE *out)
 
     fprintf(out, "%-12s %7s %7s\n", label, text_of(pair, "wanted", wanted, sizeof(wanted)),
             text_of(pair, "actual", actual, sizeof(actual)));
+}
+
+static void print_wanted_sizes(const json_t *answer, FILE *out)
+{
+    fprintf(out, "%-12s %7s %7s\n", "", "wanted", "actual");
+    print_wanted("workers", json_object_get(answer, "workers"), out);
+    print_wanted("threads each", json_object_get(answer, "threads"), out);
 }
 
 static void print_workers(const json_t *list, FILE *out)
@@ -216,6 +237,11 @@ static const struct subject subjects[] = {
      {FIGURE_ITEM(cache_hit_ratio), METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries,
       METRIC_cache_bytes, METRIC_thread_cache_bytes, METRIC_cache_evicted},
      7},
+    {"queue",
+     {METRIC_queue_length, METRIC_queue_capacity, METRIC_queue_taken, METRIC_queue_dropped,
+      FIGURE_ITEM(queue_wait_mean)},
+     5},
+    {"locks", {METRIC_lock_waits, FIGURE_ITEM(lock_wait_mean)}, 2},
     {"offload",
      {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_rejected,
       FIGURE_ITEM(offload_wait_mean)},
@@ -270,6 +296,21 @@ static const char *figure_text(enum figure figure, const json_t *answer, char *b
                                       : units_format_count(buffer, size, json_number_value(value));
     snprintf(buffer, size, "%.1f %%", 100 * json_number_value(value));
     return buffer;
+}
+
+/* False if the server publishes none of its metrics. */
+static bool is_published(const struct subject *subject, const json_t *answer)
+{
+    const json_t *metrics = json_object_get(answer, "metrics");
+    bool only_figures = true;
+
+    for (size_t i = 0; i < subject->count; i++)
+        if (subject->items[i] < METRIC_COUNT) {
+            only_figures = false;
+            if (json_object_get(metrics, metric_table[subject->items[i]].name) != NULL)
+                return true;
+        }
+    return only_figures;
 }
 
 static void print_subject(const struct subject *subject, const json_t *answer, FILE *out)
@@ -365,19 +406,18 @@ static void print_hosts(const json_t *hosts, FILE *out)
 
 static void print_status(const char *command, const json_t *answer, FILE *out)
 {
-    const json_t *workers = json_object_get(answer, "workers");
-
     (void)command;
     print_head(answer, out);
-    fprintf(out, "%-12s %7s %7s\n", "", "wanted", "actual");
-    print_wanted("workers", workers, out);
-    print_wanted("threads each", json_object_get(answer, "threads"), out);
-    print_workers(json_object_get(workers, "list"), out);
+    if (is_webserverd(answer)) {
+        print_wanted_sizes(answer, out);
+        print_workers(json_object_get(json_object_get(answer, "workers"), "list"), out);
+    }
     fprintf(out, "\n");
     print_performance(answer, out);
     print_statuses(json_object_get(answer, "metrics"), out);
     for (size_t i = 0; i < ARRAY_LENGTH(subjects); i++)
-        print_subject(&subjects[i], answer, out);
+        if (is_webserverd(answer) || is_published(&subjects[i], answer))
+            print_subject(&subjects[i], answer, out);
     print_hosts(json_object_get(answer, "hosts"), out);
 }
 

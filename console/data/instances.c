@@ -140,7 +140,7 @@ void instances_print(FILE *out)
     char age[UNITS_TEXT];
 
     if (count == 0)
-        fprintf(out, "no webserverd is running\n");
+        fprintf(out, "no server is running\n");
     for (size_t i = 0; i < count; i++)
         fprintf(out, "%-24s pid %-8" PRId32 " up %-10s on %s\n", list[i].name, list[i].pid,
                 units_format_age(age, sizeof(age),
@@ -274,7 +274,7 @@ static bool try_attach(struct source *source, uint64_t now_ns)
     }
     segment_detach(&source->reader);
     source->reader = reader;
-    source->next_check_ns = now_ns + CHECK_EVERY_NS;
+    source->next_check_ns = now_ns; /* it may be dead: see is_worth_attaching() */
     set_state(source, SOURCE_LIVE);
     return true;
 }

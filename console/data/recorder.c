@@ -243,9 +243,9 @@ static void record_workers(struct recorder *recorder, const struct segment *segm
 static void record_all(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     static const enum segment_kind plain[] = {
-        SEGMENT_METRICS,      SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
-        SEGMENT_MASTER,       SEGMENT_EVENTS, SEGMENT_CONFIG,       SEGMENT_RATE,
-        SEGMENT_CERTIFICATES, SEGMENT_LOGGER, SEGMENT_LOGGER_EVENTS};
+        SEGMENT_METRICS,      SEGMENT_STATES, SEGMENT_WORKER_SLOTS,  SEGMENT_THREAD_SLOTS,
+        SEGMENT_MASTER,       SEGMENT_EVENTS, SEGMENT_CONFIG,        SEGMENT_RATE,
+        SEGMENT_CERTIFICATES, SEGMENT_LOGGER, SEGMENT_LOGGER_EVENTS, SEGMENT_NAMES};
 
     record_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)

@@ -92,11 +92,11 @@ def server(port):
     return Program(os.path.join(EXAMPLES, "example_server"), "-p", str(port), "-n", NAME, os.path.join(SOURCES, "www"))
 
 
-def screen_of(keys, wanted):
-    """The text that wsconsole has drawn after KEYS, once it contains WANTED."""
+def screen_of(keys, wanted, columns=120, lines=40):
+    """The text that wsconsole has drawn after KEYS on a screen of this size, once it contains WANTED."""
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8", COLUMNS="120", LINES="40")
+        os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8", COLUMNS=str(columns), LINES=str(lines))
         os.execv(os.path.join(BIN, "wsconsole"), ["wsconsole", "-n", NAME])
     drawn, end = b"", time.monotonic() + PATIENCE_S
     try:
@@ -125,14 +125,16 @@ def case_server():
         assert (metrics["requests"], metrics["responses_200"], metrics["responses_404"]) == (21, 20, 1), metrics
         assert metrics["connections_accepted"] == metrics["queue_taken"] == 21, metrics
         assert metrics["queue_capacity"] == 16 and "tls_handshakes" not in metrics, metrics
-        assert "requests     21" in wsctl("status") and "keep-alive -" in wsctl("status")
+        status = wsctl("status")
+        assert status.startswith("server       ") and "requests     21, keep-alive -" in status, status
+        assert "\nthreads      5\n" in status and "\nTLS " not in status and "offload" not in status, status
 
         own = subprocess.run([sys.executable, os.path.join(SOURCES, "etc", "board", "read.py"), NAME],
                              capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
         assert "requests                 21" in own, own
 
         overview = wsconsole("--once", "overview")
-        for line in ("queue                         0  of 16", "statuses", "received -/s",
+        for line in ("queue                         0  of 16", "statuses",
                      "without                          cache entries  configuration  hosts  certificates"):
             assert line in overview, (line, overview)
         assert "TLS" not in overview and "offload" not in overview, overview
@@ -145,7 +147,14 @@ def case_server():
         await_true("two more threads", lambda: "AQQQQQQ" in wsconsole("--once", "threads"))
         assert "takes a number from 1 to 60" in wsctl("threads", "99", status=1)
         assert "unknown command 'reload'" in wsctl("reload", status=1)
+        assert wsctl("queue", "8") == "done\n"
+        assert "0.queue  0 of 8" in wsconsole("--once", "threads")
         assert "is now 6" in wsconsole("--once", "events")
+
+        with tempfile.TemporaryDirectory() as directory:
+            recording = os.path.join(directory, "session.rec")
+            wsconsole("--record", recording, "--batch", "--every", "0.5", "--count", "2", "--csv", "threads")
+            assert " acceptor  A accept" in run("wsconsole", "--replay", recording, "--once", "threads")
 
         report = run("wsload", "-c", "4", "-n", "500", f"http://127.0.0.1:{port}/")
         assert f"{NAME} counted the same: 500 requests" in report, report
@@ -167,8 +176,13 @@ def case_dead():
         get(port, "/last-request")
         program.kill()
         assert NAME not in run("wsctl", "list")
-        drawn = screen_of(b"2", "has died")
-        assert "last-request" in screen_of(b"2", "last-request"), drawn
+        for columns, lines in ((40, 10), (80, 24), (120, 40), (200, 50)):
+            screen_of(b"", "has died", columns, lines)
+            screen_of(b"2", "last-request" if columns > 40 else "worker 0", columns, lines)
+        done = subprocess.run([os.path.join(BIN, "wsconsole"), "-n", NAME, "--once", "threads"],
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert "last-request" in done.stdout and (done.returncode, "has died" in done.stderr) == (3, True), done
+        assert "has died" in wsctl("status", status=3)
     with server(port):
         assert json.loads(wsctl("--json", "status"))["metrics"]["requests"] == 0
 
