@@ -190,6 +190,27 @@ static void hosts_match_golden_screens(void **state)
         }
 }
 
+/* Servers of other programs (include/wsboard.h): with a queue, and without one. */
+static void boards_match_golden_screens(void **state)
+{
+    static const struct {
+        const char *name, *session, *view;
+    } screens[] = {
+        {"board-server-overview", SESSIONS "/board-server.rec", "overview"},
+        {"board-server-threads", SESSIONS "/board-server.rec", "threads"},
+        {"board-server-log", SESSIONS "/board-server.rec", "log"},
+        {"board-fork-overview", SESSIONS "/board-fork.rec", "overview"},
+        {"board-fork-threads", SESSIONS "/board-fork.rec", "threads"},
+    };
+
+    for (size_t i = 0; i < sizeof(screens) / sizeof(screens[0]); i++)
+        for (size_t j = 0; j < VARIANTS && variants[j].option == NULL; j++) {
+            start_session(screens[i].session, &variants[j], screens[i].view);
+            check_screen(screens[i].name, &variants[j]);
+            teardown(state);
+        }
+}
+
 /* Goes back from the end of the recording and forward again: same position, same screen. */
 static void replay_position_determines_screen(void **state)
 {
@@ -224,6 +245,7 @@ int main(void)
         cmocka_unit_test_teardown(views_match_golden_screens, teardown),
         cmocka_unit_test_teardown(overlays_match_golden_screens, teardown),
         cmocka_unit_test_teardown(hosts_match_golden_screens, teardown),
+        cmocka_unit_test_teardown(boards_match_golden_screens, teardown),
         cmocka_unit_test_teardown(list_of_scenarios_returns_to_the_replay, teardown),
         cmocka_unit_test_teardown(replay_position_determines_screen, teardown),
     };
