@@ -78,6 +78,8 @@ static int worker_act_withdraw(struct worker_process *worker)
 
 static int worker_act_stop(struct worker_process *worker)
 {
+    if (worker->finishing)
+        return 0;
     worker_process_send_leave(worker, MESSAGE_STOP);
     return 0;
 }
@@ -299,11 +301,21 @@ static struct worker_process *oldest_leaving(const struct workers *workers)
     return oldest;
 }
 
-static void finish_oldest_generation(const struct workers *workers, const char *why)
+/*
+ * True if the idle connections of WORKER, which leaves, have had their time. Those that cannot move
+ * to another worker, over TLS, get a last response until then.
+ */
+static bool may_finish(const struct worker_process *worker)
 {
-    const struct worker_process *oldest = oldest_leaving(workers);
-    uint32_t generation = oldest != NULL ? oldest->generation : 0;
+    const struct config *config = worker->master->config;
+    uint64_t drain_ms = config->workers_drain_timeout, stop_ms = config->workers_stop_grace;
+    uint64_t grace_ns = (drain_ms > stop_ms ? drain_ms : stop_ms) * NS_PER_MS;
 
+    return worker->left && clock_monotonic_ns() - worker->leaving_ns >= grace_ns;
+}
+
+static void finish_generation(const struct workers *workers, uint32_t generation, const char *why)
+{
     for (uint32_t i = 0; i < workers->count; i++) {
         struct worker_process *worker = &workers->worker[i];
 
@@ -328,18 +340,13 @@ static void free_slot(struct master *master)
     struct workers *workers = &master->workers;
     struct worker_process *old = workers_highest(workers, worker_is_old);
     struct worker_process *oldest = oldest_leaving(workers);
-    uint64_t drain_ms = master->config->workers_drain_timeout;
-    uint64_t stop_ms = master->config->workers_stop_grace;
-    /* For a last request on each connection that cannot move to another worker. */
-    uint64_t grace_ns = (drain_ms > stop_ms ? drain_ms : stop_ms) * NS_PER_MS;
 
     workers->hold_sockets = false;
     if (workers_count(workers, is_finishing) > 0)
         return;
     if (oldest == NULL && old != NULL)
         handle_worker_event(old, WORKER_EVENT_leave);
-    else if (oldest != NULL && oldest->left &&
-             clock_monotonic_ns() - oldest->leaving_ns >= grace_ns)
+    else if (oldest != NULL && may_finish(oldest))
         finish_worker(oldest, "another worker needs its slot (see workers.max_processes)");
 }
 
@@ -361,8 +368,9 @@ static void replace_old(struct master *master)
     } else if (full) {
         free_slot(master);
     }
-    while (workers_old_generations(workers) > OLD_GENERATIONS_MAX)
-        finish_oldest_generation(workers, "too many older generations have not finished");
+    while (workers_old_generations(workers) > OLD_GENERATIONS_MAX &&
+           (old = oldest_leaving(workers)) != NULL && may_finish(old))
+        finish_generation(workers, old->generation, "too many older generations have not finished");
 }
 
 /* Begins to pass connections to the new workers once no old one begins a request. */

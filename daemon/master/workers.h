@@ -294,7 +294,7 @@ void supervisor_end_workers(struct master *master, enum worker_event event);
 enum {
     /* In addition to workers.drain_timeout to leave, and to heartbeat_timeout to begin to serve. */
     WATCHDOG_GRACE_MS = 5000,
-    /* If there are more, the workers of the oldest one get MESSAGE_FINISH. */
+    /* If there are more, the workers of the oldest one get MESSAGE_FINISH, after drain_timeout. */
     OLD_GENERATIONS_MAX = 8,
     /* New workers wait for old ones to leave, but not for one that hangs. */
     HAND_OVER_MS = 1000,

@@ -569,6 +569,31 @@ static void reload_without_a_slot_ends_the_oldest_worker(void **state)
     server_stop(server);
 }
 
+/* It ends with its last response, not by drain_timeout. */
+static void stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over(void **state)
+{
+    struct server *server = *state;
+    struct http_client slow;
+    struct http_response response;
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server,
+                        "[workers]\nprocesses = 1\ndrain_timeout = 1h\nreload_timeout = 1s\n"
+                        "[connections]\nbody_timeout = 1h\n");
+    server_start(server, NULL);
+    begin_slowly(server, &slow, 1);
+    server_do(server, "reload");
+    WAIT_UNTIL(server_has_printed(server, "reload_timeout is over"));
+    server_signal(server_pid(server), SIGTERM);
+    WAIT_UNTIL(server_has_printed(server, "stopping: finishing open requests"));
+    http_send(&slow, "345");
+    http_receive(&slow, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 405);
+    http_response_free(&response);
+    http_close(&slow);
+    server_stopped(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -589,6 +614,7 @@ int main(void)
         TEST(many_reloads_with_dispatch_master_lose_no_request),
         TEST(reloads_do_not_wait_for_slow_clients),
         TEST(reload_without_a_slot_ends_the_oldest_worker),
+        TEST(stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

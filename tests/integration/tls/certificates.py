@@ -8,10 +8,9 @@ import ssl
 import threading
 import time
 
-import x509
-from harness import Exchange, client_context, expect, expect_in, run, serving_pids, test, until
+from harness import Exchange, expect, expect_in, run, serving_pids, test, until
 from sessions import resumption
-from transfer import Download
+from transfer import Download, SlowHandshake
 
 
 def start_refused(bench, *words, **settings):
@@ -226,35 +225,6 @@ def reload_changes_the_scheme_of_an_address(bench):
         expect(Exchange(server.raw(port)).get("small.txt")[0], 200, "the port that has lost TLS")
         server.port = other
         expect(Exchange(server.connect()).get("small.txt")[0], 200, "the port that has got it")
-
-
-class SlowHandshake:
-    """One that has sent the beginning of its ClientHello."""
-
-    def __init__(self, server):
-        self.raw, self.incoming, self.outgoing = server.raw(), ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = client_context(None, None, None).wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
-        try:
-            self.tls.do_handshake()
-        except ssl.SSLWantReadError:
-            hello = self.outgoing.read()
-        self.raw.sendall(hello[:20])
-        self.outgoing.write(hello[20:])
-
-    def step(self, function):
-        while True:
-            try:
-                return function()
-            except ssl.SSLWantReadError:
-                self.raw.sendall(self.outgoing.read())
-                self.incoming.write(self.raw.recv(65536))
-
-    def finish(self):
-        """Returns the common name of the certificate, and the status of a response."""
-        self.step(self.tls.do_handshake)
-        self.tls.write(b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        self.raw.sendall(self.outgoing.read())
-        return x509.parse(self.tls.getpeercert(True)).subject, self.step(lambda: self.tls.read(1000)).split()[1]
 
 
 @test

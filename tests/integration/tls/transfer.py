@@ -7,7 +7,8 @@ import ssl
 import subprocess
 import threading
 
-from harness import PATIENCE_S, Exchange, expect, has_ended, run, serving_pids, test, until
+import x509
+from harness import PATIENCE_S, Exchange, client_context, expect, has_ended, run, serving_pids, test, until
 
 
 @test
@@ -184,6 +185,35 @@ def request_with_close_notify_behind_it_is_answered(bench):
         server.expect_metric("connections_open", 0)
 
 
+class SlowHandshake:
+    """One that has sent the beginning of its ClientHello."""
+
+    def __init__(self, server):
+        self.raw, self.incoming, self.outgoing = server.raw(), ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = client_context(None, None, None).wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            hello = self.outgoing.read()
+        self.raw.sendall(hello[:20])
+        self.outgoing.write(hello[20:])
+
+    def step(self, function):
+        while True:
+            try:
+                return function()
+            except ssl.SSLWantReadError:
+                self.raw.sendall(self.outgoing.read())
+                self.incoming.write(self.raw.recv(65536))
+
+    def finish(self):
+        """Returns the common name of the certificate, and the status of a response."""
+        self.step(self.tls.do_handshake)
+        self.tls.write(b"GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.raw.sendall(self.outgoing.read())
+        return x509.parse(self.tls.getpeercert(True)).subject, self.step(lambda: self.tls.read(1000)).split()[1]
+
+
 class Download:
     """One by curl, which receives only what the test reads."""
 
@@ -207,6 +237,31 @@ def after_ticks(server, slots):
         return {worker["slot"]: worker["uptime_s"] for worker in server.status()["workers"]["list"]}
     before = uptimes()
     until(lambda: all(uptimes().get(slot, 2 ** 31) >= before[slot] + 2 for slot in slots), "two seconds of the old workers")
+
+
+@test
+def idle_connections_of_old_generations_get_a_last_response(bench):
+    """Within drain_timeout, also if there are so many older generations that the oldest must end."""
+    reloads = 10
+    with bench.start(workers__processes=1, workers__max_processes=reloads + 2, workers__drain_timeout="1h",
+                     connections__send_timeout="1h", connections__header_timeout="1h") as server:
+        idle, handshake = Exchange(server.connect()), SlowHandshake(server)
+        expect(idle.get("small.txt")[0], 200, "a response")
+        oldest = [worker["slot"] for worker in server.status()["workers"]["list"]]
+        downloads = []
+        for _ in range(reloads):
+            downloads.append(Exchange(server.connect()))
+            downloads[-1].send("large.bin")
+            downloads[-1].reader.read(1)
+            server.control("reload")
+        server.expect_metric("generations_old", reloads)
+        after_ticks(server, oldest)
+        status, fields, _ = idle.get("small.txt")
+        expect((status, fields.get("connection")), (200, "close"), "the last response")
+        expect(handshake.finish(), ("ec", b"200"), "the handshake that had begun")
+        for download in downloads:
+            download.reader.close()
+            download.stream.close()
 
 
 @test
