@@ -167,6 +167,41 @@ static void stop_ends_at_drain_timeout(void **state)
     http_close(&client);
 }
 
+static bool has_exited(pid_t pid)
+{
+    char path[64], state = '\0';
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state == 'Z';
+}
+
+/* After a reload. The master, which kills late workers, is stopped meanwhile. */
+static void worker_ends_at_drain_timeout_by_itself(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    pid_t worker;
+
+    free(put_large(server));
+    server_write_config(server, "[workers]\nprocesses = 1\ndrain_timeout = 500ms\n"
+                                "reload_timeout = 1s\n[connections]\nsend_timeout = 1h\n");
+    server_start(server, NULL);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    begin_download(server, &client);
+    server_do(server, "reload");
+    WAIT_UNTIL(server_has_printed(server, "reload_timeout is over"));
+    server_freeze(server_pid(server));
+    WAIT_UNTIL(has_exited(worker));
+    server_signal(server_pid(server), SIGCONT);
+    http_close(&client);
+    server_stop(server);
+}
+
 static void error_log_reports_stop_once(void **state)
 {
     struct server *server = *state;
@@ -434,6 +469,7 @@ int main(void)
         TEST(change_during_stop_is_rejected),
         TEST(second_signal_stops_at_once),
         TEST(stop_ends_at_drain_timeout),
+        TEST(worker_ends_at_drain_timeout_by_itself),
         TEST(error_log_reports_stop_once),
         TEST(stop_under_load_loses_no_response),
         TEST(stop_waits_for_download_in_progress),
