@@ -9,9 +9,11 @@
 #include "daemon/master/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { WORKERS = SCENE_WORKERS, THREADS = SCENE_THREADS, SELF = 4711 };
 
@@ -309,6 +311,30 @@ static void workers_that_cannot_start_are_not_awaited(void **state)
     expect_json(reply_to("workers"),
                 "{\"ok\":true,\"wanted\":3,\"actual\":2,\"connections\":["
                 "{\"worker\":0,\"threads\":[0]},{\"worker\":1,\"threads\":[0,0]}]}");
+}
+
+/* The master has no descriptor left for the channels to another worker. */
+static void failed_start_is_known(void **state)
+{
+    struct rlimit before, limit;
+    char why[256];
+    int free_fd;
+
+    (void)state;
+    let_two_serve();
+    assert_false(workers_cannot_start(&master, why, sizeof(why)));
+    master.workers.start_backoff = (struct backoff){0};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    free_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(free_fd);
+    limit = (struct rlimit){(rlim_t)free_fd, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    supervisor_reconcile(&master);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(workers_cannot_start(&master, why, sizeof(why)));
+    assert_string_equal(why,
+                        "cannot start a worker: Too many open files; 2 of 3 workers run, and the "
+                        "server tries again");
 }
 
 static void workers_that_keep_ending_are_not_awaited(void **state)
@@ -837,6 +863,7 @@ int main(void)
         TEST(stop_ends_the_wait_for_workers),
         TEST(numbers_are_in_force_when_no_worker_changes),
         TEST(workers_that_cannot_start_are_not_awaited),
+        TEST(failed_start_is_known),
         TEST(workers_that_keep_ending_are_not_awaited),
         TEST(changed_key_has_the_command_as_its_origin),
         TEST(range_of_offload_threads_has_limits),
