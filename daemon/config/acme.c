@@ -323,11 +323,11 @@ static void describe_user(const struct config *config, FILE *out)
     const char *user = config_acme_user(config);
 
     if (user[0] != '\0') {
-        fputs("  the account and the keys belong to user ", out);
+        fputs("  if root starts the server, the account and the keys belong to user ", out);
         escape_print(out, user);
         fputc('\n', out);
     } else if (geteuid() == 0) {
-        fputs("  " ACME_SHARED_USER "\n", out);
+        fputs("  if root starts the server, " ACME_SHARED_USER "\n", out);
     }
 }
 
