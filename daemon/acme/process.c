@@ -45,11 +45,11 @@ static int find_acme_identity(const struct config *config, struct identity *iden
 }
 
 /*
- * Gives the file NAME to IDENTITY if it is one of user OLD. Others are reported: a link could be to
- * a file that OLD may not change.
+ * Gives the file NAME to IDENTITY if it is one of user OLD. Returns NULL, or why not: a link could
+ * be to a file that OLD may not change.
  */
-static void take_over_file(int directory, const char *name, uid_t old,
-                           const struct identity *identity)
+static const char *take_over_file(int directory, const char *name, uid_t old,
+                                  const struct identity *identity)
 {
     int fd = directory_open_entry(directory, name, O_PATH, 0);
     struct stat status;
@@ -65,27 +65,44 @@ static void take_over_file(int directory, const char *name, uid_t old,
         fault = status.st_uid == identity->uid ? NULL : "a file of another user";
     else if (fchownat(fd, "", identity->uid, identity->gid, AT_EMPTY_PATH) != 0)
         fault = strerror(errno);
-    if (fault != NULL)
-        event_log(LEVEL_WARN, "[acme] state_dir: %.200s keeps its owner: %s", name, fault);
     if (fd >= 0)
         close(fd);
+    return fault;
 }
 
 /* Gives the files in the directory FD, which has belonged to user OLD, to IDENTITY. */
 static void take_over_files(int fd, uid_t old, const struct identity *identity)
 {
+    enum { REPORTED = 20 };
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = copy >= 0 ? fdopendir(copy) : NULL;
     const struct dirent *entry;
+    uint32_t left = 0;
 
     if (directory == NULL) {
         event_log(LEVEL_ERROR, "[acme] state_dir: cannot read it: %s", strerror(errno));
         return;
     }
-    while ((entry = readdir(directory)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            take_over_file(fd, entry->d_name, old, identity);
+    while ((entry = readdir(directory)) != NULL) {
+        const char *name = entry->d_name, *fault;
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        fault = take_over_file(fd, name, old, identity);
+        if (fault != NULL && ++left <= REPORTED)
+            event_log(LEVEL_WARN, "[acme] state_dir: %.200s keeps its owner: %s", name, fault);
+    }
     closedir(directory);
+    if (left > REPORTED)
+        event_log(LEVEL_WARN, "[acme] state_dir: %u more keep their owner", left - REPORTED);
+}
+
+/* Each process has locked a file in it. Another directory was perhaps configured by mistake. */
+static bool is_state_directory(int fd)
+{
+    struct stat status;
+
+    return fstatat(fd, "lock", &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /*
@@ -104,9 +121,10 @@ static int take_state_directory(int fd, const struct identity *identity)
         return 0;
     if (fchown(fd, identity->uid, identity->gid) != 0)
         return -1;
-    if (status.st_uid != 0)
-        event_log(LEVEL_INFO, "[acme] state_dir: it and the files of user %u now belong to user %u",
-                  status.st_uid, identity->uid);
+    if (!is_state_directory(fd))
+        return 0;
+    event_log(LEVEL_INFO, "[acme] state_dir: it and the files of user %u now belong to user %u",
+              status.st_uid, identity->uid);
     take_over_files(fd, status.st_uid, identity);
     return 0;
 }

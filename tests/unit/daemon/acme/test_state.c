@@ -248,6 +248,7 @@ static void files_of_the_user_before_are_taken_over(void **state)
         struct stat before;
 
         run_in_state(cases[i].name, cases[i].make);
+        run_in_state("lock", "touch $F && chown 61001 $F");
         snprintf(path, sizeof(path), "state/%s", cases[i].name);
         give_to_old_user(path);
         before = status_of(path);
@@ -267,6 +268,40 @@ static void files_of_the_user_before_are_taken_over(void **state)
     }
     assert_int_equal(status_of("state").st_uid, OWN_UID);
     assert_int_equal(status_of("state").st_mode, S_IFDIR | 0700);
+}
+
+/* A wrong path should cost as little as possible. */
+static void files_of_another_directory_keep_their_owner(void **state)
+{
+    char why[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    acme_user = "somebody";
+    add_user("somebody", OWN_UID);
+    assert_int_equal(mkdirat(directory, "state", 0755), 0);
+    run_in_state("file", "touch $F");
+    assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(status_of("state").st_uid, OWN_UID);
+    assert_int_equal(status_of("state/file").st_uid, 0);
+    assert_int_equal(event_count(), 0);
+}
+
+static void number_of_reports_is_limited(void **state)
+{
+    char why[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    acme_user = "somebody";
+    add_user("somebody", OWN_UID);
+    assert_int_equal(mkdirat(directory, "state", 0755), 0);
+    run_in_state("lock", "touch $F && for i in $(seq 100); do ln -s x $i || exit; done");
+    assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(event_count(), 22);
+    assert_string_equal(last_event(), "[acme] state_dir: 80 more keep their owner");
 }
 
 static void state_directory_that_others_can_replace_is_refused(void **state)
@@ -563,6 +598,8 @@ int main(void)
         TEST(mode_is_corrected),
         TEST(process_has_a_user_of_its_own),
         TEST(files_of_the_user_before_are_taken_over),
+        TEST(files_of_another_directory_keep_their_owner),
+        TEST(number_of_reports_is_limited),
         TEST(state_directory_that_others_can_replace_is_refused),
         TEST(unusable_directory_is_reported),
         TEST(unknown_identity_is_reported),
