@@ -287,7 +287,7 @@ static void log_worker(const struct call *call, const char *what)
 static bool has_left(void *owner, uint64_t slot)
 {
     struct master *master = owner;
-    return master->workers.worker[slot].state != WORKER_LEAVING;
+    return !worker_is_about_to_exit(master, &master->workers.worker[slot]);
 }
 
 static json_t *report_drained(void *owner, uint64_t slot)

@@ -538,8 +538,7 @@ bool workers_use_certificates(const struct workers *workers)
     return workers_count(workers, awaits_certificates) == 0;
 }
 
-/* A worker without connections exits soon; one that has some may take as long as its clients. */
-static bool is_about_to_exit(const struct master *master, const struct worker_process *worker)
+bool worker_is_about_to_exit(const struct master *master, const struct worker_process *worker)
 {
     const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
 
@@ -551,7 +550,7 @@ static bool is_about_to_exit(const struct master *master, const struct worker_pr
 bool workers_are_settled(const struct master *master)
 {
     for (uint32_t i = 0; i < master->workers.count; i++)
-        if (is_about_to_exit(master, &master->workers.worker[i]))
+        if (worker_is_about_to_exit(master, &master->workers.worker[i]))
             return false;
     return workers_are_renewed(master);
 }

@@ -189,6 +189,12 @@ bool workers_use_certificates(const struct workers *workers);
  */
 bool workers_cannot_start(const struct master *master, char *why, size_t size);
 
+/*
+ * True if WORKER leaves and has handed over its connections, or will soon. One that has some which
+ * cannot move may take as long as their clients.
+ */
+bool worker_is_about_to_exit(const struct master *master, const struct worker_process *worker);
+
 /* True if renewed, and leaving workers only finish the responses of connections that they have. */
 bool workers_are_settled(const struct master *master);
 

@@ -444,7 +444,7 @@ static void drain_under_load_loses_no_request(void **state)
         .port = server_port(server), .clients = 6, .target = "/a", .body = "a", .body_length = 1});
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 0");
-    assert_int_equal(server_workers(server, pids, 16), 2);
+    WAIT_UNTIL(server_workers(server, pids, 16) == 2);
     server_rejects(server, "drain 0", "no worker serves in slot 0");
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 2");

@@ -450,6 +450,10 @@ static void drain_leaves_one_worker(void **state)
     assert_int_equal(result.token, 1);
     assert_false(in_force(&result));
     expect_error("drain 0", "it is the only worker");
+    worker[1].left = true;
+    assert_false(in_force(&result));
+    atomic_store(&block(1)->connections_open, 1); /* of a client that reads slowly */
+    assert_true(in_force(&result));
     worker[1].state = WORKER_NONE;
     assert_true(in_force(&result));
     expect_json(report(&result), "{\"ok\":true,\"worker\":1,\"wanted\":2,\"actual\":1}");
