@@ -143,8 +143,12 @@ int state_check_space(int directory, size_t bytes)
 
 int state_lock(int directory)
 {
-    int fd = openat(directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    int fd = openat(directory, "lock", flags, 0600);
 
+    /* Not the file of another process, but a link that one has left that had been taken over. */
+    if (fd < 0 && (errno == ELOOP || errno == EACCES) && state_remove(directory, "lock") == 0)
+        fd = openat(directory, "lock", flags, 0600);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     close(fd);

@@ -584,6 +584,14 @@ static void lock_is_for_one_process(void **state)
     assert_true(again >= 0);
     close(again);
     assert_int_equal(unlinkat(directory, "lock", 0), 0);
+    put("target", "target");
+    assert_int_equal(symlinkat("target", directory, "lock"), 0);
+    again = state_lock(directory);
+    assert_true(again >= 0);
+    close(again);
+    assert_text("target", "target");
+    assert_int_equal(status_of("lock").st_mode, S_IFREG | 0600);
+    assert_int_equal(unlinkat(directory, "lock", 0), 0);
     assert_int_equal(mkdirat(directory, "lock", 0700), 0);
     assert_int_equal(state_lock(directory), -1);
     assert_int_equal(errno, EISDIR);
