@@ -1,13 +1,21 @@
 /*
- * A copy of a segment in which an input has overwritten words. An input is a sequence of writes of
+ * A copy of a segment, with IMAGE_OF_BOARD one of include/wsboard.h, in which an input has overwritten words. An input is a sequence of writes of
  * 12 bytes: section, entry, word of the entry (16 bits), value (64 bits). A section that is absent is
  * the header.
  */
 #ifndef TESTS_FUZZ_SEGMENT_IMAGE_H
 #define TESTS_FUZZ_SEGMENT_IMAGE_H
 
+#ifdef IMAGE_OF_BOARD
+#define WSBOARD_IMPLEMENTATION
+#define WSBOARD_WORKERS 2
+#define WSBOARD_THREADS 2
+#include "include/wsboard.h"
+#endif
+
 #include "common/clock.h"
 #include "common/log_record.h"
+#include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -17,6 +25,33 @@
 
 enum { IMAGE_WORKERS = 2, IMAGE_THREADS = 2, IMAGE_RECORDS = 40, IMAGE_WRITE = 12 };
 
+#ifdef IMAGE_OF_BOARD
+static void image_create(struct segment *created)
+{
+    struct segment_reader reader;
+    char name[48], why[256];
+
+    snprintf(name, sizeof(name), "fuzz-board-%d", (int)getpid());
+    MUST(board_open(name, 80) == 0);
+    board_name("acceptor");
+    for (int i = 0; i < IMAGE_RECORDS; i++) {
+        board_begin("GET /page.html HTTP/1.1", 23);
+        board_end(200, 100);
+    }
+    board_connection(1);
+    board_queue(1, 16);
+    board_waited(board_now());
+    board_event(BOARD_WARN, "an event");
+    MUST(segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED);
+    *created = reader.map;
+}
+
+static void image_destroy(struct segment *created)
+{
+    (void)created; /* stays mapped */
+    board_close();
+}
+#else
 static void image_fill(struct segment *segment)
 {
     const struct event_record event = {.level = LEVEL_WARN, .text = "an event"};
@@ -45,11 +80,8 @@ static void image_fill(struct segment *segment)
     segment_publish(segment);
 }
 
-/* The intact segment, made once, whose memory is the file *FD. */
-static const struct segment *image_original(int *fd)
+static void image_create(struct segment *created)
 {
-    static struct segment original;
-    static int original_fd;
     char name[48], why[256];
     const struct segment_plan plan = {.name = name,
                                       .socket_path = "",
@@ -58,19 +90,34 @@ static const struct segment *image_original(int *fd)
                                       .max_threads = IMAGE_THREADS,
                                       .cache_entries = 8,
                                       .ring_bytes = 16 * 1024};
-    struct segment created;
 
-    if (original.base != NULL) {
-        *fd = original_fd;
-        return &original;
-    }
     snprintf(name, sizeof(name), "fuzz-%d", (int)getpid());
-    MUST(segment_create(&created, &plan, why, sizeof(why)) == 0);
-    image_fill(&created);
-    original = created;
-    *fd = original_fd = memfd_create("image", MFD_CLOEXEC);
-    MUST(write(*fd, created.base, created.size) == (ssize_t)created.size);
-    segment_destroy(&created);
+    MUST(segment_create(created, &plan, why, sizeof(why)) == 0);
+    image_fill(created);
+}
+
+static void image_destroy(struct segment *created)
+{
+    segment_destroy(created);
+}
+#endif
+
+/* The intact segment, made once, whose memory is the file *FD. */
+static const struct segment *image_original(int *fd)
+{
+    static struct segment original;
+    static int original_fd;
+
+    if (original.base == NULL) {
+        struct segment created;
+
+        image_create(&created);
+        original = created;
+        original_fd = memfd_create("image", MFD_CLOEXEC);
+        MUST(write(original_fd, created.base, created.size) == (ssize_t)created.size);
+        image_destroy(&created);
+    }
+    *fd = original_fd;
     return &original;
 }
 

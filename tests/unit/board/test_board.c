@@ -360,6 +360,54 @@ static void child_takes_the_slot_that_it_names(void **state)
     assert_int_equal(in_child(check_worker_number), 0);
 }
 
+enum { STORM_PARENTS = 4, STORM_CHILDREN = 25 };
+
+/* More children at a time than there are slots: those without one are not counted. */
+static void storm(void)
+{
+    for (int i = 0; i < STORM_CHILDREN; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            one_request(NULL);
+            if (i % 2 == 0)
+                kill(getpid(), SIGKILL);
+            exit(0);
+        }
+    }
+    while (wait(NULL) > 0)
+        ;
+}
+
+static void check_storm(void)
+{
+    uint64_t requests;
+
+    open_board();
+    one_request(NULL);
+    for (int i = 0; i < STORM_PARENTS; i++)
+        if (fork() == 0) {
+            storm();
+            exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    requests = sum(METRIC_requests);
+    assert_in_range(requests, WSBOARD_WORKERS, STORM_PARENTS * STORM_CHILDREN + 1);
+    if (fork() == 0) {
+        one_request(NULL);
+        exit(0);
+    }
+    wait(NULL);
+    assert_int_equal(sum(METRIC_requests), requests + 1); /* there is a free slot */
+}
+
+static void storm_of_children_leaves_free_slots(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(check_storm), 0);
+}
+
 /* States, queue, locks, events */
 
 static uint32_t own_state(void)
@@ -505,6 +553,69 @@ static void name_of_a_running_program_is_refused(void **state)
     }
     assert_int_equal(in_child(check_second_open), 0);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
+}
+
+enum { RIVALS = 8, RACES = 25 };
+
+/* Each opens the same name at the same moment: one gets it, also if it is that of a dead program. */
+static void one_of_several_programs_gets_a_name(void **state)
+{
+    (void)state;
+    for (int race = 0; race < RACES; race++) {
+        int start[2], end[2], opened = 0, status;
+        char byte;
+
+        assert_int_equal(pipe(start), 0);
+        assert_int_equal(pipe(end), 0);
+        for (int i = 0; i < RIVALS; i++)
+            if (fork() == 0) {
+                close(start[1]);
+                close(end[1]);
+                status = read(start[0], &byte, 1) == 0 && board_open(name, 1) == 0 ? 0 : errno;
+                if (status == 0 && read(end[0], &byte, 1) == 0 && race % 2 == 0)
+                    board_close(); /* else the next race begins with the board of a dead program */
+                _exit(status);
+            }
+        close(start[0]);
+        close(end[0]);
+        close(start[1]); /* now */
+        for (int i = 0; i < RIVALS - 1; i++) {
+            wait(&status);
+            assert_int_equal(WEXITSTATUS(status), EEXIST);
+        }
+        close(end[1]);
+        wait(&status);
+        opened += status == 0;
+        assert_int_equal(opened, 1);
+    }
+    assert_int_equal(in_child(open_board), 0);
+}
+
+/* Root has every permission, so it plays the two users. */
+static void board_of_another_user_is_refused(void **state)
+{
+    enum { OWNER = 12345678, OTHER = 12345679 };
+    enum segment_attach_result attached;
+    int opened, opened_again, error;
+    char why[256];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(seteuid(OWNER), 0);
+    opened = board_open(name, 1);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(seteuid(OTHER), 0);
+    attached = segment_attach(&reader, name, why, sizeof(why));
+    wsboard_process.board = NULL; /* as another program */
+    opened_again = board_open(name, 1);
+    error = errno;
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(unlink(wsboard_process.path), 0);
+    assert_int_equal(opened, 0);
+    assert_int_not_equal(attached, SEGMENT_ATTACHED);
+    assert_int_equal(opened_again, -1);
+    assert_true(error == EEXIST || error == EACCES);
 }
 
 static void work_until_killed(void)
@@ -655,11 +766,14 @@ int main(void)
         cmocka_unit_test(latency_is_in_the_bucket_of_webserverd),
         cmocka_unit_test(short_threads_lose_no_count_and_no_slot),
         cmocka_unit_test(children_are_counted_and_their_slots_used_again),
+        cmocka_unit_test(storm_of_children_leaves_free_slots),
         cmocka_unit_test(child_takes_the_slot_that_it_names),
         cmocka_unit_test(state_name_and_queue_are_shown),
         cmocka_unit_test(wait_for_lock_and_condition_is_a_state),
         cmocka_unit_test(event_is_in_the_ring),
         cmocka_unit_test(name_of_a_running_program_is_refused),
+        cmocka_unit_test(one_of_several_programs_gets_a_name),
+        cmocka_unit_test(board_of_another_user_is_refused),
         cmocka_unit_test(killed_program_leaves_a_board_that_can_be_replaced),
         cmocka_unit_test(calls_do_nothing_without_memory),
         cmocka_unit_test(offered_command_is_carried_out),
