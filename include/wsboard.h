@@ -176,16 +176,14 @@ int board_control(int (*handle)(const char *command, const char *argument, char 
     STATUS(429) STATUS(431) STATUS(500) STATUS(501) STATUS(503) STATUS(505)
 /* clang-format on */
 
-#define WSBOARD_THREAD_ID(name, kind, unit, label, help) WSBOARD_##name,
-#define WSBOARD_NO_ID(name, kind, unit, label, help)
-#define WSBOARD_STATUS_ID(code) WSBOARD_responses_##code,
+#define WSBOARD_ID(name, kind, unit, label, help) WSBOARD_##name,
+#define WSBOARD_STATUS_ID(code)                   WSBOARD_responses_##code,
+#define WSBOARD_NOTHING(name, kind, unit, label, help)
 enum wsboard_thread_metric {
-    WSBOARD_METRICS(WSBOARD_THREAD_ID, WSBOARD_NO_ID) WSBOARD_STATUSES(WSBOARD_STATUS_ID)
+    WSBOARD_METRICS(WSBOARD_ID, WSBOARD_NOTHING) WSBOARD_STATUSES(WSBOARD_STATUS_ID)
         WSBOARD_THREAD_METRICS
 };
-enum wsboard_worker_metric {
-    WSBOARD_METRICS(WSBOARD_NO_ID, WSBOARD_THREAD_ID) WSBOARD_WORKER_METRICS
-};
+enum wsboard_worker_metric { WSBOARD_METRICS(WSBOARD_NOTHING, WSBOARD_ID) WSBOARD_WORKER_METRICS };
 
 enum {
     WSBOARD_SLOTS = WSBOARD_WORKERS * WSBOARD_THREADS,
@@ -269,6 +267,11 @@ struct wsboard_event {
     uint64_t sequence, time_ns, source, checksum, text[WSBOARD_EVENT_WORDS];
 };
 
+struct wsboard_events {
+    uint64_t next, unused[7];
+    struct wsboard_event event[WSBOARD_EVENTS];
+};
+
 /* The memory of a thread slot, of whole pages, so that a slot that is not used has none. */
 struct wsboard_slot {
     struct wsboard_thread thread;
@@ -285,8 +288,7 @@ struct wsboard {
     uint64_t master[16] __attribute__((aligned(64)));
     struct wsboard_worker worker[WSBOARD_WORKERS];
     char name[WSBOARD_SLOTS][16];
-    uint64_t event_next, unused[7];
-    struct wsboard_event event[WSBOARD_EVENTS];
+    struct wsboard_events events;
     struct wsboard_slot slot[WSBOARD_SLOTS];
 };
 
@@ -312,6 +314,7 @@ static __thread struct {
     struct wsboard_slot *slot; /* NULL: not known yet */
     struct wsboard_worker *worker;
     uint32_t number; /* of the slot */
+    uint32_t tries;  /* to get a slot */
     int in_request;
     uint64_t begin_ns;
     uint64_t wall_ns, wall_at_ns; /* wall clock at a time of the monotonic clock */
@@ -412,22 +415,17 @@ static int wsboard_worker_number(struct wsboard *board)
     return number;
 }
 
-/* Takes thread slot NUMBER if it is free or its thread is gone. */
-static int wsboard_take_thread(struct wsboard *board, uint32_t number, int gone)
+/* Takes thread slot NUMBER. Returns 1, 0: another thread has it, or -1: there is no memory for it. */
+static int wsboard_take_thread(struct wsboard *board, uint32_t number)
 {
     struct wsboard_slot *slot = &board->slot[number];
-    int pid = (int)getpid(), tid = (int)syscall(SYS_gettid), owner = 0;
+    int tid = (int)syscall(SYS_gettid), nobody = 0;
 
-    if (WSBOARD_GET(board->thread_slot[number].reserved) == 0) {
-        /* Memory for the slot; without it a store would end the program by SIGBUS. */
-        if (madvise(slot, sizeof(*slot), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-            return 0;
-    } else {
-        owner = WSBOARD_GET(slot->thread.tid);
-    }
-    if (owner != 0 && (!gone || syscall(SYS_tgkill, pid, owner, 0) == 0 || errno != ESRCH))
-        return 0;
-    return WSBOARD_SWAP(slot->thread.tid, &owner, tid);
+    /* Without memory a store would end the program by SIGBUS. */
+    if (WSBOARD_GET(board->thread_slot[number].reserved) == 0 &&
+        madvise(slot, sizeof(*slot), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+        return -1;
+    return WSBOARD_SWAP(slot->thread.tid, &nobody, tid);
 }
 
 /* At the end of a thread, with its slot */
@@ -453,24 +451,20 @@ static int wsboard_own_worker(void)
     return worker;
 }
 
+/* A thread that gets none tries again at every 1024th call: no call may take long. */
 static struct wsboard_slot *wsboard_take_slot(void)
 {
     struct wsboard *board = wsboard_process.board;
     struct wsboard_thread_slot *entry;
-    uint32_t i, first;
-    int worker, gone, taken = 0;
+    int worker = wsboard_own_worker(), taken = 0;
+    uint32_t first = (uint32_t)worker * WSBOARD_THREADS, i = first;
 
-    worker = wsboard_own_worker();
-    if (worker < 0)
+    if (worker < 0 || wsboard_self.tries++ % 1024 != 0)
         return &wsboard_unseen;
-    first = (uint32_t)worker * WSBOARD_THREADS;
-    i = first;
-    for (gone = 0; gone < 2 && !taken; gone++)
-        for (i = first; i < first + WSBOARD_THREADS && !taken; i++)
-            taken = wsboard_take_thread(board, i, gone);
-    if (!taken)
+    while (i < first + WSBOARD_THREADS && (taken = wsboard_take_thread(board, i)) == 0)
+        i++;
+    if (taken != 1)
         return &wsboard_unseen;
-    i--;
     entry = &board->thread_slot[i];
     WSBOARD_SET(entry->thread, i - first);
     WSBOARD_SET(entry->worker, (uint32_t)worker);
@@ -498,6 +492,7 @@ static void wsboard_forked(void)
     wsboard_process.worker = WSBOARD_UNKNOWN;
     wsboard_process.wanted = -1;
     wsboard_self.slot = NULL;
+    wsboard_self.tries = 0;
 }
 
 /* A child that exits frees its slots. If it is killed, another process finds that. */
@@ -788,10 +783,9 @@ int board_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 void board_event(enum board_level level, const char *format, ...)
 {
     struct wsboard *board = wsboard_process.board;
-    const uint64_t prime = UINT64_C(0x100000001b3);
-    uint64_t number, source, time_ns, sum = UINT64_C(0xcbf29ce484222325);
-    uint64_t words[WSBOARD_EVENT_WORDS] = {0};
-    char text[sizeof(words)];
+    uint64_t words[3 + WSBOARD_EVENT_WORDS] = {0}; /* number, time, source, text */
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);   /* FNV-1a of the words */
+    char text[sizeof(uint64_t) * WSBOARD_EVENT_WORDS];
     struct wsboard_event *event;
     va_list arguments;
     size_t i;
@@ -801,118 +795,80 @@ void board_event(enum board_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    memcpy(words, text, strlen(text));
-    time_ns = wsboard_clock(CLOCK_REALTIME);
-    source = (uint64_t)level | (uint64_t)(uint32_t)getpid() << 32;
-    number = __atomic_fetch_add(&board->event_next, 1, __ATOMIC_RELAXED);
-    sum = (sum ^ number) * prime;
-    sum = (sum ^ time_ns) * prime;
-    sum = (sum ^ source) * prime;
-    for (i = 0; i < WSBOARD_EVENT_WORDS; i++)
-        sum = (sum ^ words[i]) * prime;
-    event = &board->event[number % WSBOARD_EVENTS];
-    WSBOARD_SET(event->sequence, 2 * number + 1);
-    WSBOARD_PUBLISH(event->time_ns, time_ns);
-    WSBOARD_PUBLISH(event->source, source);
+    words[0] = __atomic_fetch_add(&board->events.next, 1, __ATOMIC_RELAXED);
+    words[1] = wsboard_clock(CLOCK_REALTIME);
+    words[2] = (uint64_t)level | (uint64_t)(uint32_t)getpid() << 32;
+    memcpy(words + 3, text, strlen(text));
+    for (i = 0; i < 3 + WSBOARD_EVENT_WORDS; i++)
+        sum = (sum ^ words[i]) * UINT64_C(0x100000001b3);
+    event = &board->events.event[words[0] % WSBOARD_EVENTS];
+    WSBOARD_SET(event->sequence, 2 * words[0] + 1);
+    WSBOARD_PUBLISH(event->time_ns, words[1]);
+    WSBOARD_PUBLISH(event->source, words[2]);
     WSBOARD_PUBLISH(event->checksum, sum);
     for (i = 0; i < WSBOARD_EVENT_WORDS; i++)
-        WSBOARD_PUBLISH(event->text[i], words[i]);
-    WSBOARD_PUBLISH(event->sequence, 2 * number + 2);
+        WSBOARD_PUBLISH(event->text[i], words[3 + i]);
+    WSBOARD_PUBLISH(event->sequence, 2 * words[0] + 2);
 }
 
 /* Open and close */
 
-static void wsboard_describe(struct wsboard *board)
-{
-    static const struct {
-        const char *name;
-        uint8_t scope, kind, unit;
-        const char *label, *help;
-    } metrics[] = {
-#define WSBOARD_THREAD_LINE(name, kind, unit, label, help) {#name, 0, kind, unit, label, help},
-#define WSBOARD_WORKER_LINE(name, kind, unit, label, help) {#name, 1, kind, unit, label, help},
-#define WSBOARD_NO_LINE(name, kind, unit, label, help)
+#define WSBOARD_LINE_OF(name, label, help, scope, kind, unit, block)                               \
+    {#name, label,                                                                                 \
+     help,  scope,                                                                                 \
+     kind,  unit,                                                                                  \
+     0,     (uint32_t)(offsetof(struct block, metric) + WSBOARD_##name * sizeof(uint64_t))},
+#define WSBOARD_THREAD_LINE(name, kind, unit, label, help)                                         \
+    WSBOARD_LINE_OF(name, label, help, 0, kind, unit, wsboard_thread)
+#define WSBOARD_WORKER_LINE(name, kind, unit, label, help)                                         \
+    WSBOARD_LINE_OF(name, label, help, 1, kind, unit, wsboard_worker)
 #define WSBOARD_STATUS_LINE(code)                                                                  \
-    {"responses_" #code, 0, 0, 0, #code, "Responses with this status"},
-        WSBOARD_METRICS(WSBOARD_THREAD_LINE, WSBOARD_NO_LINE) WSBOARD_STATUSES(WSBOARD_STATUS_LINE)
-            WSBOARD_METRICS(WSBOARD_NO_LINE, WSBOARD_WORKER_LINE)};
-    static const char *const states[][2] = {
-        {"none", "no thread in this slot"},
-        {"starting", "starting"},
-        {"idle", "waiting, no connection open"},
-        {"keep-alive", "waiting for the next request of a connection"},
-        {"accept", "accepting connections"},
-        {"read", "reading or parsing a request"},
-        {"write", "answering a request"},
-        {"file", "opening, checking or reading a file"},
-        {"lock", "waiting for a mutex"},
-        {"log", "waiting for space in its log ring"},
-        {"queue", "waiting for an item in the queue"},
-        {"leaving", "about to exit"},
-        {"compress", "compressing"},
-        {"compute", "computing"},
-        {"blocked", "waiting for a place in the queue"},
-    };
-    size_t i;
+    WSBOARD_LINE_OF(responses_##code, #code, "Responses with this status", 0, 0, 0, wsboard_thread)
 
-    for (i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
-        struct wsboard_metric *line = &board->metric[i];
-        size_t number = metrics[i].scope == 0 ? i : i - WSBOARD_THREAD_METRICS;
+static const struct wsboard_metric wsboard_metrics[] = {
+    WSBOARD_METRICS(WSBOARD_THREAD_LINE, WSBOARD_NOTHING) WSBOARD_STATUSES(WSBOARD_STATUS_LINE)
+        WSBOARD_METRICS(WSBOARD_NOTHING, WSBOARD_WORKER_LINE)};
 
-        snprintf(line->name, sizeof(line->name), "%s", metrics[i].name);
-        snprintf(line->label, sizeof(line->label), "%s", metrics[i].label);
-        snprintf(line->help, sizeof(line->help), "%s", metrics[i].help);
-        line->scope = metrics[i].scope;
-        line->kind = metrics[i].kind;
-        line->unit = metrics[i].unit;
-        line->offset =
-            (uint32_t)((metrics[i].scope == 0 ? offsetof(struct wsboard_thread, metric)
-                                              : offsetof(struct wsboard_worker, metric)) +
-                       number * sizeof(uint64_t));
-    }
-    for (i = 0; i < WSBOARD_STATES; i++) {
-        board->state[i].letter = ".S_KARWFMLQGZXB"[i];
-        snprintf(board->state[i].name, sizeof(board->state[i].name), "%s", states[i][0]);
-        snprintf(board->state[i].help, sizeof(board->state[i].help), "%s", states[i][1]);
-    }
-}
+/* By number: those of webserverd, too */
+static const struct wsboard_state wsboard_states[] = {
+    {'.', "none", "no thread in this slot"},
+    {'S', "starting", "starting"},
+    {'_', "idle", "waiting, no connection open"},
+    {'K', "keep-alive", "waiting for the next request of a connection"},
+    {'A', "accept", "accepting connections"},
+    {'R', "read", "reading or parsing a request"},
+    {'W', "write", "answering a request"},
+    {'F', "file", "opening, checking or reading a file"},
+    {'M', "lock", "waiting for a mutex"},
+    {'L', "log", "waiting for space in its log ring"},
+    {'Q', "queue", "waiting for an item in the queue"},
+    {'G', "leaving", "about to exit"},
+    {'Z', "compress", "compressing"},
+    {'X', "compute", "computing"},
+    {'B', "blocked", "waiting for a place in the queue"},
+};
 
-static void wsboard_add_section(struct wsboard *board, uint32_t kind, size_t count, size_t offset,
-                                size_t stride, size_t entry_size)
-{
-    struct wsboard_section *section = &board->header.section[board->header.section_count++];
+#define WSBOARD_BYTES(member) sizeof(((struct wsboard *)0)->member)
+#define WSBOARD_PART(kind, count, member)                                                          \
+    {kind, count, offsetof(struct wsboard, member), WSBOARD_BYTES(member) / (count),               \
+     WSBOARD_BYTES(member) / (count)},
+#define WSBOARD_PART_OF_SLOTS(kind, member)                                                        \
+    {kind, WSBOARD_SLOTS, offsetof(struct wsboard, slot) + offsetof(struct wsboard_slot, member),  \
+     sizeof(struct wsboard_slot), sizeof(((struct wsboard_slot *)0)->member)},
 
-    section->kind = kind;
-    section->count = (uint32_t)count;
-    section->offset = offset;
-    section->stride = stride;
-    section->entry_size = entry_size;
-}
-
-static void wsboard_add_sections(struct wsboard *board)
-{
-#define WSBOARD_SECTION(kind, count, member)                                                       \
-    wsboard_add_section(board, kind, count, offsetof(struct wsboard, member),                      \
-                        sizeof(board->member) / (count), sizeof(board->member) / (count))
-    WSBOARD_SECTION(1, WSBOARD_ALL_METRICS, metric);
-    WSBOARD_SECTION(2, WSBOARD_STATES, state);
-    WSBOARD_SECTION(3, WSBOARD_WORKERS, worker_slot);
-    WSBOARD_SECTION(4, WSBOARD_SLOTS, thread_slot);
-    WSBOARD_SECTION(5, 1, master);
-    WSBOARD_SECTION(6, WSBOARD_WORKERS, worker);
-    wsboard_add_section(board, 7, WSBOARD_SLOTS, offsetof(struct wsboard, slot),
-                        sizeof(struct wsboard_slot), sizeof(struct wsboard_thread));
-    wsboard_add_section(board, 8, WSBOARD_SLOTS,
-                        offsetof(struct wsboard, slot) + offsetof(struct wsboard_slot, latency),
-                        sizeof(struct wsboard_slot), sizeof(struct wsboard_latency));
-    wsboard_add_section(board, 9, WSBOARD_SLOTS,
-                        offsetof(struct wsboard, slot) + offsetof(struct wsboard_slot, ring),
-                        sizeof(struct wsboard_slot), sizeof(struct wsboard_ring));
-    wsboard_add_section(board, 10, 1, offsetof(struct wsboard, event_next),
-                        sizeof(uint64_t) * 8 + sizeof(board->event),
-                        sizeof(uint64_t) * 8 + sizeof(board->event));
-    WSBOARD_SECTION(11, WSBOARD_SLOTS, name);
-}
+static const struct wsboard_section wsboard_sections[] = {
+    WSBOARD_PART(1, WSBOARD_ALL_METRICS, metric)  /* METRICS */
+    WSBOARD_PART(2, WSBOARD_STATES, state)        /* STATES */
+    WSBOARD_PART(3, WSBOARD_WORKERS, worker_slot) /* WORKER_SLOTS */
+    WSBOARD_PART(4, WSBOARD_SLOTS, thread_slot)   /* THREAD_SLOTS */
+    WSBOARD_PART(5, 1, master)                    /* MASTER */
+    WSBOARD_PART(6, WSBOARD_WORKERS, worker)      /* WORKERS */
+    WSBOARD_PART_OF_SLOTS(7, thread)              /* THREADS */
+    WSBOARD_PART_OF_SLOTS(8, latency)             /* LATENCY */
+    WSBOARD_PART_OF_SLOTS(9, ring)                /* RINGS */
+    WSBOARD_PART(10, 1, events)                   /* EVENTS */
+    WSBOARD_PART(11, WSBOARD_SLOTS, name)         /* NAMES */
+};
 
 /* Field 22 of /proc/PID/stat; 0: there is no such process, or it is a zombie. */
 static uint64_t wsboard_start_ticks(int pid)
@@ -992,14 +948,16 @@ static void wsboard_fill(struct wsboard *board, const char *name, int port, uint
     header->generation = header->started_ns = now_ns;
     header->pid = (int32_t)getpid();
     header->start_ticks = wsboard_start_ticks(header->pid);
+    header->section_count = sizeof(wsboard_sections) / sizeof(wsboard_sections[0]);
     header->metric_count = WSBOARD_ALL_METRICS;
     header->state_count = WSBOARD_STATES;
     header->outcome_count = 1;
     snprintf(header->name, sizeof(header->name), "%s", name);
     snprintf(header->version, sizeof(header->version), "wsboard 1.0");
     snprintf(header->listening, sizeof(header->listening), "*:%d", port);
-    wsboard_add_sections(board);
-    wsboard_describe(board);
+    memcpy(header->section, wsboard_sections, sizeof(wsboard_sections));
+    memcpy(board->metric, wsboard_metrics, sizeof(wsboard_metrics));
+    memcpy(board->state, wsboard_states, sizeof(wsboard_states));
     for (i = 0; i < WSBOARD_SLOTS; i++)
         board->thread_slot[i].worker = WSBOARD_NO_WORKER;
 }
@@ -1031,76 +989,65 @@ static int wsboard_name_is_valid(const char *name)
                length;
 }
 
-/* Sizes and maps the file FD; *BOARD is NULL if it fails. Returns 0 or an errno. */
-static int wsboard_map(int fd, struct wsboard **board)
+/* The file has no name until it is complete, so a program that dies before leaves nothing. */
+static int wsboard_create(const char *name, int port)
 {
-    const size_t fixed = offsetof(struct wsboard, slot);
-    int error = ftruncate(fd, (off_t)sizeof(struct wsboard)) != 0
-                    ? errno
-                    : posix_fallocate(fd, 0, (off_t)fixed);
-    void *memory;
+    const off_t fixed = (off_t)offsetof(struct wsboard, slot);
+    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0640), error = 0;
+    void *memory = MAP_FAILED;
 
-    *board = NULL;
-    if (error != 0)
-        return error;
-    memory = mmap(NULL, sizeof(struct wsboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED)
-        return errno;
-    *board = (struct wsboard *)memory;
-    return 0;
+    if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct wsboard)) != 0 ||
+        (error = posix_fallocate(fd, 0, fixed)) != 0 ||
+        (memory = mmap(NULL, sizeof(struct wsboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) ==
+            MAP_FAILED)
+        error = error != 0 ? error : errno;
+    if (error == 0) {
+        struct wsboard *board = (struct wsboard *)memory;
+
+        wsboard_fill(board, name, port, wsboard_clock(CLOCK_REALTIME));
+        WSBOARD_PUBLISH(board->header.ready, 1u);
+        error = wsboard_publish(fd, wsboard_process.path);
+        if (error == 0)
+            wsboard_process.board = board;
+        else
+            munmap(memory, sizeof(*board));
+    }
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
-/* The file has no name until it is complete, so a program that dies before leaves nothing. */
-static int wsboard_create(const char *name, int port, struct wsboard **board)
+/* Once: what a process needs for threads and children that end. */
+static int wsboard_prepare(void)
 {
-    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0640), error;
+    static int prepared;
+    int error = prepared ? 0 : pthread_key_create(&wsboard_process.key, wsboard_end_thread);
 
-    *board = NULL;
-    if (fd < 0)
-        return errno;
-    error = wsboard_map(fd, board);
-    if (error == 0) {
-        wsboard_fill(*board, name, port, wsboard_clock(CLOCK_REALTIME));
-        WSBOARD_PUBLISH((*board)->header.ready, 1u);
-        error = wsboard_publish(fd, wsboard_process.path);
-        if (error != 0)
-            munmap(*board, sizeof(**board));
-    }
-    close(fd);
+    if (error == 0 && !prepared)
+        error = pthread_atfork(NULL, NULL, wsboard_forked);
+    if (error == 0 && !prepared && atexit(wsboard_exit) != 0)
+        error = ENOMEM;
+    prepared |= error == 0;
     return error;
 }
 
 int board_open(const char *name, int port)
 {
-    static int prepared;
-    struct wsboard *board = NULL;
-    int error = EINVAL;
+    int error = wsboard_process.board != NULL ? EALREADY
+                : wsboard_name_is_valid(name) ? wsboard_prepare()
+                                              : EINVAL;
 
-    if (wsboard_process.board != NULL)
-        error = EALREADY;
-    else if (wsboard_name_is_valid(name))
-        error = prepared ? 0 : pthread_key_create(&wsboard_process.key, wsboard_end_thread);
-    if (error == 0 && !prepared) {
-        error = pthread_atfork(NULL, NULL, wsboard_forked);
-        if (error == 0)
-            error = atexit(wsboard_exit) != 0 ? ENOMEM : 0;
-        prepared = 1;
-    }
     if (error == 0) {
+        wsboard_map_statuses();
+        wsboard_process.pid = (int)getpid();
+        wsboard_process.worker = WSBOARD_UNKNOWN;
+        wsboard_process.wanted = -1;
         snprintf(wsboard_process.path, sizeof(wsboard_process.path), "/dev/shm/webserverd.%s",
                  name);
-        error = wsboard_create(name, port, &board);
+        error = wsboard_create(name, port);
     }
-    if (error != 0) {
-        errno = error;
-        return -1;
-    }
-    wsboard_map_statuses();
-    wsboard_process.pid = (int)getpid();
-    wsboard_process.worker = WSBOARD_UNKNOWN;
-    wsboard_process.wanted = -1;
-    wsboard_process.board = board;
-    return 0;
+    errno = error;
+    return error == 0 ? 0 : -1;
 }
 
 /* Control: lines of words in, lines of JSON out, as webserverd's control socket */
@@ -1136,9 +1083,8 @@ static int wsboard_offers(const char *word)
     size_t length = strlen(word);
     const char *at = wsboard_control.commands;
 
-    while ((at = strstr(at, word)) != NULL) {
-        if ((at == wsboard_control.commands || at[-1] == ' ') &&
-            (at[length] == ' ' || at[length] == '\0'))
+    while (length > 0 && (at = strstr(at, word)) != NULL) {
+        if ((at == wsboard_control.commands || at[-1] == ' ') && strchr(" ", at[length]) != NULL)
             return 1;
         at += length;
     }
@@ -1166,13 +1112,13 @@ static void wsboard_answer_line(int client, char *line)
     char answer[512] = "", escaped[1024], reply[1280], *argument;
     int result = -1;
 
-    line[strcspn(line, "\r")] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
     argument = line + strcspn(line, " ");
     if (*argument != '\0')
         *argument++ = '\0';
     if (strcmp(line, "ping") == 0)
         result = 0;
-    else if (line[0] == '\0' || !wsboard_offers(line))
+    else if (!wsboard_offers(line))
         snprintf(answer, sizeof(answer), "unknown command '%.40s'; this program offers: %.400s",
                  line, wsboard_control.commands);
     else
@@ -1191,26 +1137,19 @@ static void wsboard_serve(int client)
     struct timeval limit = {10, 0};
     struct ucred peer = {0, (uid_t)-1, 0};
     socklen_t size = sizeof(peer);
-    char line[512], *end;
-    size_t used = 0;
-    ssize_t got;
+    char line[512];
+    FILE *lines;
 
     getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size);
     if (peer.uid != 0 && peer.uid != geteuid())
         return;
     setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    while (used < sizeof(line) && (got = recv(client, line + used, sizeof(line) - used, 0)) > 0) {
-        used += (size_t)got;
-        while ((end = (char *)memchr(line, '\n', used)) != NULL) {
-            size_t length = (size_t)(end - line) + 1;
-
-            *end = '\0';
-            wsboard_answer_line(client, line);
-            memmove(line, line + length, used - length);
-            used -= length;
-        }
-    }
+    lines = fdopen(dup(client), "r");
+    while (lines != NULL && fgets(line, sizeof(line), lines) != NULL && strchr(line, '\n') != NULL)
+        wsboard_answer_line(client, line);
+    if (lines != NULL)
+        fclose(lines);
 }
 
 static void *wsboard_listen(void *unused)
