@@ -43,18 +43,12 @@ static struct {
     bool help_and_quit;                   /* the bar has their keys */
 } drawn_tabs;
 
-/* False if the server does not publish what VIEW shows. */
-static bool has_data(const struct scene *scene, const struct view *view)
-{
-    return view->section == 0 || model_now(scene->model) == NULL || scene_has(scene, view->section);
-}
-
 bool frame_has_tab(const struct scene *scene, size_t view, size_t shown)
 {
     const struct view *this = view_table[view];
 
     return view == shown ||
-           (has_data(scene, this) && (this->hidden == NULL || !this->hidden(scene)));
+           (view_has_data(this, scene) && (this->hidden == NULL || !this->hidden(scene)));
 }
 
 static const char *tab_key(size_t view)
@@ -596,7 +590,7 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
     if (frame->overlays->subject && frame->scene.subject != NULL)
         subject_draw(&frame->overlays->subject_scroll, &frame->scene, &frame->session->subject,
                      body);
-    else if (!has_data(&frame->scene, view))
+    else if (!view_has_data(view, &frame->scene))
         canvas_print(body, body->height / 3, 0, TONE_DIM, "%s does not publish this.",
                      frame->now->server.name);
     else if (view->ready != NULL && !view->ready(&frame->scene))

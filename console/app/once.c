@@ -133,7 +133,8 @@ static int print_views_json(const struct options *options, struct scene *scene)
     int failed = json_object_set_new(all, "server", server);
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (options->view == NULL || options->view == view_table[i])
+        if (options->view == view_table[i] ||
+            (options->view == NULL && view_has_data(view_table[i], scene)))
             failed |=
                 json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
     text = failed ? NULL : json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15));
@@ -157,11 +158,18 @@ static int print_scene(const struct options *options, struct watch *watch)
 {
     struct filter filter = {0};
     struct scene scene = scene_of(watch);
+    char why[160];
 
     scene.span_s = options->span_s;
     scene.style = GRAPH_ASCII;
     scene.ascii = true;
     scene.filter = &filter;
+    if (options->view != NULL && !view_has_data(options->view, &scene)) {
+        snprintf(why, sizeof(why), "%s does not publish this: %s",
+                 model_now(scene.model)->server.name, options->view->name);
+        escape_report("wsconsole", why);
+        return EXIT_FAILED;
+    }
     if (options->filter != NULL)
         filter = *options->filter;
     if (options->json)

@@ -212,8 +212,11 @@ static void draw_instance(const struct canvas *canvas, int y, const int *widths,
     cell_rate(&cells[ERRORS], load->errors > 0 ? TONE_BAD : TONE_NORMAL, load->errors);
     cell_count(&cells[CONNECTIONS], TONE_NORMAL, load->connections);
     cell_percent(&cells[CPU], TONE_NORMAL, load->cores);
-    cell_print(&cells[WORKERS], load->workers < load->workers_wanted ? TONE_WARN : TONE_NORMAL,
-               "%" PRIu32 " of %" PRIu32, load->workers, load->workers_wanted);
+    if (load->workers_wanted == 0) /* of another program */
+        cell_count(&cells[WORKERS], TONE_NORMAL, load->workers);
+    else
+        cell_print(&cells[WORKERS], load->workers < load->workers_wanted ? TONE_WARN : TONE_NORMAL,
+                   "%" PRIu32 " of %" PRIu32, load->workers, load->workers_wanted);
     cell_age(&cells[UP], TONE_NORMAL,
              now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
     cell_exact(&cells[PID], TONE_DIM, (uint64_t)instance->pid);

@@ -36,12 +36,61 @@ static void measure(const struct segment_reader *reader, struct instance_load *l
     model_destroy(model);
 }
 
+/* What a server without a history, one of another program, had counted when it was last read. */
+struct counted {
+    uint64_t generation, time_ns, requests, errors; /* time 0: never */
+    struct histogram_window latency;
+};
+
+/* That of the server of READER, or a place for it: the one read longest ago. */
+static struct counted *counted_of(const struct segment_reader *reader)
+{
+    static struct counted list[INSTANCES_MAX];
+    struct counted *oldest = &list[0];
+
+    for (size_t i = 0; i < INSTANCES_MAX; i++) {
+        if (list[i].time_ns > 0 && list[i].generation == reader->map.header.generation)
+            return &list[i];
+        if (list[i].time_ns < oldest->time_ns)
+            oldest = &list[i];
+    }
+    *oldest = (struct counted){.generation = reader->map.header.generation};
+    return oldest;
+}
+
+/* Fills the rates since the last call for the same server; at the first one they are unknown. */
+static void measure_since_last(const struct segment_reader *reader, struct instance_load *load)
+{
+    struct counted *counted = counted_of(reader);
+    uint64_t now_ns = clock_monotonic_ns(), errors = 0, ns = now_ns - counted->time_ns;
+    uint64_t requests = segment_reader_sum(reader, METRIC_requests);
+    struct histogram latency = {0};
+
+    for (size_t i = 0; i < STATUS_METRICS; i++)
+        if (status_metrics[i].status >= 400)
+            errors += segment_reader_sum(reader, status_metrics[i].metric);
+    segment_add_all_latency(&reader->map, &latency);
+    histogram_window_move(&counted->latency, &latency);
+    if (counted->time_ns > 0) {
+        load->requests = figure_rate(counted->requests, requests, ns);
+        load->errors = figure_rate(counted->errors, errors, ns);
+        if (histogram_count(&counted->latency.since) > 0)
+            load->p99_ns = (double)histogram_percentile(&counted->latency.since, 99);
+    }
+    counted->time_ns = now_ns;
+    counted->requests = requests;
+    counted->errors = errors;
+}
+
 static struct instance_load load_of(const struct segment_reader *reader, enum segment_health health)
 {
     const struct segment_master *master = segment_master(&reader->map);
     struct instance_load load = {.requests = NAN, .errors = NAN, .p99_ns = NAN, .cores = NAN};
 
-    measure(reader, &load);
+    if (segment_count(&reader->map, SEGMENT_HISTORY) > 0)
+        measure(reader, &load);
+    else
+        measure_since_last(reader, &load);
     load.connections = (double)segment_connections_open(&reader->map);
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKER_SLOTS); i++)
         load.workers += atomic_load_explicit(&segment_worker_slot(&reader->map, i)->state,

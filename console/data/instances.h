@@ -12,7 +12,10 @@
 
 enum { INSTANCES_MAX = 64 };
 
-/* A server in the last second, from its history. Rates are per second; NAN: unknown. */
+/*
+ * A server in the last second, from its history; one without a history since the last
+ * instances_find(). Rates are per second; NAN: unknown.
+ */
 struct instance_load {
     double requests, errors, p99_ns;
     double cores; /* CPU time of the workers */

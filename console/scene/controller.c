@@ -201,6 +201,13 @@ void controller_toggle_lock(struct controller *controller)
     controller_report(controller, false, "locked: nothing here changes the server; L unlocks");
 }
 
+static bool is_of_other_program(const struct controller *controller)
+{
+    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
+
+    return server->name[0] != '\0' && server->lacks_section[SEGMENT_CONFIG];
+}
+
 bool controller_offers_commands(const struct controller *controller)
 {
     const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
@@ -322,13 +329,6 @@ void controller_ask(struct controller *controller, const char *line, void (*yes)
 {
     if (controller_allows_change(controller))
         confirm_line(controller, line, yes, context);
-}
-
-static bool is_of_other_program(const struct controller *controller)
-{
-    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
-
-    return server->name[0] != '\0' && server->lacks_section[SEGMENT_CONFIG];
 }
 
 void controller_command(struct controller *controller, const char *line)
@@ -506,6 +506,10 @@ void controller_adjust(struct controller *controller, enum action action)
         if (adjusting_keys[i].action == action) {
             struct adjustment *adjustment = &controller->adjustment[adjusting_keys[i].tunable];
 
+            if (is_of_other_program(controller) && adjusting_keys[i].tunable != TUNABLE_THREADS) {
+                controller_report(controller, true, "only threads can be changed here by a key");
+                return;
+            }
             adjust_tunable(adjustment, number_before(adjustment), adjusting_keys[i].step);
         }
 }

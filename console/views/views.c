@@ -37,6 +37,11 @@ int view_open(struct open_view *open, const struct view *view, const struct filt
     return open->state != NULL ? 0 : -1;
 }
 
+bool view_has_data(const struct view *view, const struct scene *scene)
+{
+    return view->section == 0 || model_now(scene->model) == NULL || scene_has(scene, view->section);
+}
+
 void view_choose_list(const struct view *view, const struct scene *scene)
 {
     const struct list *list = view->list_now != NULL ? view->list_now(scene) : NULL;

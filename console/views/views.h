@@ -34,6 +34,9 @@ struct open_view {
 int view_open(struct open_view *open, const struct view *view, const struct filter *filter);
 
 /* Frees what the view owns and ends the processes it started. Does nothing if OPEN is zeroed. */
+/* False if the server does not publish what VIEW shows. */
+bool view_has_data(const struct view *view, const struct scene *scene);
+
 /* Shows the list of VIEW that suits the server in the grid of SCENE. Before each draw. */
 void view_choose_list(const struct view *view, const struct scene *scene);
 

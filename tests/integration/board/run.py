@@ -141,6 +141,8 @@ def case_server():
         threads = wsconsole("--once", "threads")
         assert " acceptor  A accept" in threads and "0.queue  0 of 16" in threads, threads
         assert "GET /absent" in wsconsole("--once", "log")
+        assert "does not publish this: cache" in run("wsconsole", "-n", NAME, "--once", "cache", status=1)
+        assert "cache" not in json.loads(wsconsole("--json"))
         assert [row["outcome"] for row in json.loads(wsconsole("--json", "latency"))["latency"]] == ["all"]
 
         assert wsctl("threads", "6") == "done\n"
