@@ -132,11 +132,12 @@ static int print_views_json(const struct options *options, struct scene *scene)
                                text_rfc3339(time, now->wall_ns));
     int failed = json_object_set_new(all, "server", server);
 
-    for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (options->view == view_table[i] ||
-            (options->view == NULL && view_has_data(view_table[i], scene)))
-            failed |=
-                json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        const struct view *view = view_table[i];
+
+        if (options->view != NULL ? options->view == view : view_has_data(view, scene))
+            failed |= json_object_set_new(all, view->name, json_of_view(view, scene));
+    }
     text = failed ? NULL : json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15));
     safe = text != NULL ? escape_json_text(text) : NULL;
     if (safe != NULL)
@@ -164,17 +165,17 @@ static int print_scene(const struct options *options, struct watch *watch)
     scene.style = GRAPH_ASCII;
     scene.ascii = true;
     scene.filter = &filter;
-    if (options->view != NULL && !view_has_data(options->view, &scene)) {
+    if (options->filter != NULL)
+        filter = *options->filter;
+    if (options->json && options->view == NULL)
+        return print_views_json(options, &scene);
+    if (!view_has_data(options->view, &scene)) {
         snprintf(why, sizeof(why), "%s does not publish this: %s",
                  model_now(scene.model)->server.name, options->view->name);
         escape_report("wsconsole", why);
         return EXIT_FAILED;
     }
-    if (options->filter != NULL)
-        filter = *options->filter;
-    if (options->json)
-        return print_views_json(options, &scene);
-    return print_text(options, &scene);
+    return options->json ? print_views_json(options, &scene) : print_text(options, &scene);
 }
 
 static int sample_live(struct watch *watch)
