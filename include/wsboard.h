@@ -300,7 +300,6 @@ static struct {
     int wanted;            /* slot of board_worker(); -1: the first free one */
     pthread_key_t key;     /* frees the slot of a thread at its end */
     char path[160], socket_path[108];
-    uint8_t status[600]; /* by status: its metric */
 } wsboard_process;
 
 /* What threads without a slot write, and all threads if no board is open; nobody reads it. */
@@ -655,6 +654,22 @@ static void wsboard_record_latency(struct wsboard_latency *latency, uint64_t val
         WSBOARD_SET(latency->max, value);
 }
 
+/* The metric of STATUS, or of the first status of its class. */
+static inline uint32_t wsboard_status_metric(int status)
+{
+#define WSBOARD_STATUS_CASE(code)                                                                  \
+    case code:                                                                                     \
+        return WSBOARD_responses_##code;
+    switch (status) {
+        WSBOARD_STATUSES(WSBOARD_STATUS_CASE)
+    default:
+        return status < 300   ? WSBOARD_responses_200
+               : status < 400 ? WSBOARD_responses_302
+               : status < 500 ? WSBOARD_responses_400
+                              : WSBOARD_responses_500;
+    }
+}
+
 void board_end_at(int status, uint64_t bytes, uint64_t now_ns)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
@@ -668,7 +683,7 @@ void board_end_at(int status, uint64_t bytes, uint64_t now_ns)
     WSBOARD_ADD(slot->thread.metric[WSBOARD_response_time], duration);
     WSBOARD_ADD(slot->thread.metric[WSBOARD_bytes_sent], bytes);
     if (status >= 200 && status < 600)
-        WSBOARD_ADD(slot->thread.metric[wsboard_process.status[status]], 1);
+        WSBOARD_ADD(slot->thread.metric[wsboard_status_metric(status)], 1);
     wsboard_record_latency(&slot->latency, duration);
 
     if (now_ns - wsboard_self.wall_at_ns > 1000000000u) {
@@ -962,24 +977,6 @@ static void wsboard_fill(struct wsboard *board, const char *name, int port, uint
         board->thread_slot[i].worker = WSBOARD_NO_WORKER;
 }
 
-/* The metric of each status. */
-static void wsboard_map_statuses(void)
-{
-#define WSBOARD_STATUS_CODE(code) code,
-    static const uint16_t codes[] = {WSBOARD_STATUSES(WSBOARD_STATUS_CODE)};
-    static const int first[] = {200, 302, 400, 500};
-    size_t i, first_metric = WSBOARD_responses_200;
-    int status;
-
-    for (status = 200; status < 600; status++)
-        for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-            if (codes[i] == status || codes[i] == first[status / 100 - 2]) {
-                wsboard_process.status[status] = (uint8_t)(first_metric + i);
-                if (codes[i] == status)
-                    break;
-            }
-}
-
 static int wsboard_name_is_valid(const char *name)
 {
     size_t length = strlen(name);
@@ -1038,7 +1035,6 @@ int board_open(const char *name, int port)
                                               : EINVAL;
 
     if (error == 0) {
-        wsboard_map_statuses();
         wsboard_process.pid = (int)getpid();
         wsboard_process.worker = WSBOARD_UNKNOWN;
         wsboard_process.wanted = -1;
