@@ -104,7 +104,7 @@ static void refresh_states_if_due(struct loop *loop)
     if (loop->next_refresh_ns != UINT64_MAX && now_ns < loop->next_refresh_ns)
         return;
     loop->next_refresh_ns = now_ns + NS_PER_S / rate_hz;
-    if (watch_refresh_states(session->watch))
+    if (watch_refresh_states(session->watch, now_ns))
         session->dirty = true;
 }
 

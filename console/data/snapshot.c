@@ -203,7 +203,7 @@ static void add_up(struct snapshot *snapshot, const struct segment_reader *reade
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
                    uint64_t wall_ns, bool with_latency)
 {
-    snapshot->time_ns = now_ns;
+    snapshot->time_ns = snapshot->states_ns = now_ns;
     snapshot->wall_ns = wall_ns;
     copy_master(snapshot, reader);
     snapshot->worker_count = 0;
@@ -214,10 +214,12 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     add_up(snapshot, reader);
 }
 
-bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader)
+bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader,
+                             uint64_t now_ns)
 {
     bool changed = false;
 
+    snapshot->states_ns = now_ns;
     for (uint32_t i = 0; i < snapshot->thread_count; i++) {
         struct thread_sample *sample = &snapshot->threads[i];
         uint32_t before = sample->activity.state;

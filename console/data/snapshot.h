@@ -62,7 +62,8 @@ struct worker_sample {
 };
 
 struct snapshot {
-    uint64_t time_ns; /* monotonic clock */
+    uint64_t time_ns;   /* monotonic clock */
+    uint64_t states_ns; /* the same, when the states of the threads were last read */
     uint64_t wall_ns;
     struct server server;
     uint32_t workers_wanted;
@@ -94,8 +95,9 @@ void snapshot_release(struct snapshot *snapshot);
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
                    uint64_t wall_ns, bool with_latency);
 
-/* Updates only the states of the threads. True if a state has changed. */
-bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader);
+/* Updates only the states of the threads, at NOW_NS. True if a state has changed. */
+bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader,
+                             uint64_t now_ns);
 
 /* Number of slots with a thread. */
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot);

@@ -108,10 +108,10 @@ void watch_read_log(struct watch *watch, uint64_t now_ns, uint64_t wall_ns)
         server_info_take_requests(&watch->info, source_reader(watch->source), now_ns, wall_ns);
 }
 
-bool watch_refresh_states(struct watch *watch)
+bool watch_refresh_states(struct watch *watch, uint64_t now_ns)
 {
     return attached(watch) && !watch->new_daemon && model_now(watch->info.model) != NULL &&
-           snapshot_refresh_states(&watch->info.snapshot, source_reader(watch->source));
+           snapshot_refresh_states(&watch->info.snapshot, source_reader(watch->source), now_ns);
 }
 
 /* Recording */

@@ -46,7 +46,7 @@ uint64_t watch_log_due_ns(const struct watch *watch);
 void watch_read_log(struct watch *watch, uint64_t now_ns, uint64_t wall_ns);
 
 /* Reads only the states of the threads, between two samples. True if a state has changed. */
-bool watch_refresh_states(struct watch *watch);
+bool watch_refresh_states(struct watch *watch, uint64_t now_ns);
 
 /* The wanted value of TUNABLE, read from the segment now; 0: no daemon. */
 uint32_t watch_wanted(const struct watch *watch, enum tunable tunable);

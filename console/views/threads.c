@@ -232,7 +232,7 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
     if (scene->moment == MOMENT_PAST)
         return;
     cell_age(&cells[SINCE], TONE_NORMAL,
-             now->time_ns > activity->since_ns ? now->time_ns - activity->since_ns : 0);
+             now->states_ns > activity->since_ns ? now->states_ns - activity->since_ns : 0);
     cell_text(&cells[WORK], TONE_NORMAL, work_text(activity, work));
 }
 
