@@ -1,0 +1,75 @@
+/* The list of servers: the rates of one without a history, which another program publishes. */
+#define WSBOARD_IMPLEMENTATION
+#include "include/wsboard.h"
+
+#include "console/data/instances.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+static char name[32];
+
+static int open_board(void **state)
+{
+    (void)state;
+    snprintf(name, sizeof(name), "instances-%d", (int)getpid());
+    return board_open(name, 8080);
+}
+
+static int close_board(void **state)
+{
+    (void)state;
+    board_close();
+    return 0;
+}
+
+static const struct instance *find(void)
+{
+    static struct instance list[INSTANCES_MAX];
+    size_t count = instances_find(list), i = 0;
+
+    while (i < count && strcmp(list[i].name, name) != 0)
+        i++;
+    if (i == INSTANCES_MAX)
+        skip(); /* more servers run here than are listed */
+    assert_true(i < count);
+    return &list[i];
+}
+
+static void request(int status)
+{
+    board_begin("GET / HTTP/1.1", 14);
+    board_end(status, 0);
+}
+
+static void server_without_history_is_measured_between_two_looks(void **state)
+{
+    const struct instance *found;
+
+    (void)state;
+    request(200);
+    found = find();
+    assert_string_equal(found->listening, "*:8080");
+    assert_true(isnan(found->load.requests) && isnan(found->load.p99_ns));
+    assert_int_equal(found->load.workers, 1);
+    assert_int_equal(found->load.workers_wanted, 0);
+    request(200);
+    request(404);
+    found = find();
+    assert_true(found->load.requests > 0 && found->load.p99_ns > 0);
+    assert_true(fabs(found->load.requests / found->load.errors - 2) < 1e-6);
+    found = find();
+    assert_true(!(found->load.requests > 0) && isnan(found->load.p99_ns));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(server_without_history_is_measured_between_two_looks)};
+
+    return cmocka_run_group_tests(tests, open_board, close_board);
+}
