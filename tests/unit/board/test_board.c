@@ -557,7 +557,7 @@ static void name_of_a_running_program_is_refused(void **state)
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
 }
 
-enum { RIVALS = 8, RACES = 25 };
+enum { RIVALS = 8, RACES = 10 };
 
 /* Each opens the same name at the same moment: one gets it, also if it is that of a dead program. */
 static void one_of_several_programs_gets_a_name(void **state)
