@@ -1,6 +1,7 @@
 #include "daemon/base/child.h"
 
 #include "common/clock.h"
+#include "common/segment.h"
 #include "daemon/base/events.h"
 
 #include <errno.h>
@@ -109,6 +110,18 @@ bool child_kill_silent(const struct child *child, uint64_t since_ns, uint64_t ti
               child->name, child->pid, (unsigned long)((now_ns - since) / NS_PER_S));
     kill(child->pid, SIGKILL);
     return true;
+}
+
+void child_check_threads(const struct child *child)
+{
+    enum { THREADS_MAX = 64 };
+    uint64_t threads = child->pid != 0 ? process_threads(child->pid) : 0;
+
+    if (threads <= THREADS_MAX)
+        return;
+    event_log(LEVEL_ERROR, "the %s (pid %d) has %lu threads, %d are possible: killing it",
+              child->name, child->pid, (unsigned long)threads, THREADS_MAX);
+    kill(child->pid, SIGKILL);
 }
 
 /* End */

@@ -104,6 +104,9 @@ void child_fault(const struct child *child, const char *what);
 bool child_kill_silent(const struct child *child, uint64_t since_ns, uint64_t timeout_ms,
                        uint64_t resumed_ns, uint64_t now_ns);
 
+/* Kills it if it has more threads than any of them needs. */
+void child_check_threads(const struct child *child);
+
 /* It has ended: closes the channel, and no process is shown. */
 void child_forget(struct child *child);
 

@@ -4,6 +4,8 @@
  */
 #include "daemon/master/internal.h"
 
+#include "common/clock.h"
+#include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/tls/context.h"
 
@@ -171,17 +173,29 @@ size_t metrics_sockets_export(const struct metrics_sockets *sockets,
 
 /* Starting and ending */
 
+static const uint64_t REPLACE_PAUSE_NS = 1 * NS_PER_S;
+
 /*
- * WORKER, a slot, with process PID has sent the keys process an invalid request, maybe before its
- * end.
+ * The keys process reports that the worker in SLOT with process PID, which may have ended, sent it
+ * an invalid request, and has closed the link. It may have been taken over itself and accuse honest
+ * workers: so the worker is replaced, which loses no connection, and only one at a time.
  */
 static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
 {
-    const struct master *master = context;
+    struct master *master = context;
+    const struct workers *workers = &master->workers;
+    uint64_t now_ns = clock_monotonic_ns();
 
-    if (slot < master->workers.count && master->workers.worker[slot].pid == pid)
-        worker_process_fault(&master->workers.worker[slot],
-                             "sent the keys process an invalid request");
+    if (slot >= workers->count || workers->worker[slot].pid != pid || workers->stopping ||
+        workers_count(workers, worker_is_leaving) > 0 || !workers_are_renewed(master) ||
+        now_ns < master->auxiliary.accused_ns + REPLACE_PAUSE_NS)
+        return;
+    master->auxiliary.accused_ns = now_ns;
+    metric_add(segment_master(&master->segment)->metrics, METRIC_protocol_errors, 1);
+    event_log(LEVEL_ERROR,
+              "worker slot %u (pid %d) sent the keys process an invalid request: replacing it",
+              slot, pid);
+    supervisor_replace(master, slot);
 }
 
 int auxiliary_init(struct master *master)
@@ -222,8 +236,11 @@ static void start_logger(struct master *master)
                                  .segment = &master->segment,
                                  .doorbell = auxiliary->doorbell,
                                  .alive_fd = auxiliary->alive[0]};
+    pid_t before = auxiliary->logger.child.pid;
 
     logger_process_start(&master->auxiliary.logger, &setup, master_after_fork, master);
+    if (auxiliary->logger.child.pid != before)
+        totals_remember_logger(master);
 }
 
 /* While a worker lives that has no keys of its own, or one is to start. */
@@ -294,14 +311,18 @@ uint64_t auxiliary_retry_ns(const struct auxiliary *auxiliary, uint64_t now_ns)
     return when;
 }
 
-bool auxiliary_ended(struct auxiliary *auxiliary, pid_t pid, int status, const char *how)
+bool auxiliary_ended(struct master *master, pid_t pid, int status, const char *how)
 {
-    if (pid == auxiliary->logger.child.pid)
+    struct auxiliary *auxiliary = &master->auxiliary;
+
+    if (pid == auxiliary->logger.child.pid) {
+        totals_limit_logger(master, clock_monotonic_ns());
         logger_process_ended(&auxiliary->logger, how, status != 0);
-    else if (pid == auxiliary->keys.child.pid)
+    } else if (pid == auxiliary->keys.child.pid) {
         keys_process_ended(&auxiliary->keys, how);
-    else
+    } else {
         return metrics_process_ended(&auxiliary->metrics, pid, how);
+    }
     return true;
 }
 
@@ -314,6 +335,9 @@ void auxiliary_check(struct master *master, uint64_t now_ns)
     logger_process_check(&auxiliary->logger, timeout_ms, resumed_ns, now_ns);
     keys_process_check(&auxiliary->keys, timeout_ms, resumed_ns, now_ns);
     metrics_process_check(&auxiliary->metrics, timeout_ms, resumed_ns, now_ns);
+    child_check_threads(&auxiliary->logger.child);
+    child_check_threads(&auxiliary->keys.child);
+    child_check_threads(&auxiliary->metrics.child);
 }
 
 /* The logger */

@@ -322,6 +322,7 @@ void certificates_check(struct master *master, uint64_t now_ns)
 {
     acme_process_check(&master->certificates.process, master->config->workers_heartbeat_timeout,
                        master->monitor.resumed_ns, now_ns);
+    child_check_threads(&master->certificates.process.child);
     reconcile_acme(master);
     start_renewing(master);
     publish_table(master);

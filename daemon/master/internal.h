@@ -84,6 +84,7 @@ struct auxiliary {
     struct metrics_process metrics;
     struct metrics_sockets metrics_sockets;
     bool metrics_wanted;
+    uint64_t accused_ns; /* when the keys process last had a worker replaced, monotonic clock */
 };
 
 /* What TLS needs, and the process that obtains certificates. Times are of the monotonic clock. */
@@ -397,7 +398,7 @@ uint64_t auxiliary_retry_ns(const struct auxiliary *auxiliary, uint64_t now_ns);
  * Call when process PID has ended with STATUS, which HOW describes. Returns false if it is none of
  * these.
  */
-bool auxiliary_ended(struct auxiliary *auxiliary, pid_t pid, int status, const char *how);
+bool auxiliary_ended(struct master *master, pid_t pid, int status, const char *how);
 
 /* Once a second: kills what hangs. */
 void auxiliary_check(struct master *master, uint64_t now_ns);

@@ -564,7 +564,7 @@ void supervisor_reap(struct master *master)
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (auxiliary_ended(&master->auxiliary, pid, status, how))
+        if (auxiliary_ended(master, pid, status, how))
             continue;
         if (worker != NULL)
             reap_worker(worker, status, how);

@@ -1,5 +1,5 @@
 /*
- * What a worker leaves in the counters of its slot. It may be hostile, and its successors continue
+ * What a worker or the logger leaves in its counters. It may be hostile, and its successors continue
  * them. So the master keeps the counters as of its start, and a counter that has grown more than
  * its process can have counted in its time gets its old value back.
  */
@@ -16,7 +16,7 @@
 /* No thread counts faster; of all that wait at once, each has a descriptor. */
 static const double counts_per_s = 10e6, bytes_per_s = 25e9;
 
-/* A row for the block of the worker, then one for each of its threads. */
+/* A row for the block of the worker, then one for each of its threads; after all, one for the logger. */
 static uint32_t rows_per_worker(const struct segment *segment)
 {
     return 1 + segment_threads_per_worker(segment);
@@ -42,23 +42,38 @@ static uint64_t *remembered(const struct workers *workers, const struct segment 
 int totals_init(struct master *master)
 {
     size_t rows = (size_t)segment_count(&master->segment, SEGMENT_WORKERS) *
-                  rows_per_worker(&master->segment);
+                      rows_per_worker(&master->segment) +
+                  1;
 
     master->workers.totals = calloc(rows * METRIC_COUNT, sizeof(uint64_t));
     return master->workers.totals != NULL ? 0 : -1;
+}
+
+static void remember_row(const _Atomic uint64_t *metrics, uint64_t *before)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        before[i] = metrics != NULL ? metric_get(metrics, (enum metric)i) : 0;
 }
 
 void totals_remember(const struct worker_process *worker)
 {
     const struct segment *segment = &worker->master->segment;
 
-    for (uint32_t row = 0; row < rows_per_worker(segment); row++) {
-        const _Atomic uint64_t *metrics = metrics_of_row(segment, worker->slot, row);
-        uint64_t *before = remembered(&worker->master->workers, segment, worker->slot, row);
+    for (uint32_t row = 0; row < rows_per_worker(segment); row++)
+        remember_row(metrics_of_row(segment, worker->slot, row),
+                     remembered(&worker->master->workers, segment, worker->slot, row));
+}
 
-        for (int i = 0; i < METRIC_COUNT; i++)
-            before[i] = metrics != NULL ? metric_get(metrics, (enum metric)i) : 0;
-    }
+static uint64_t *remembered_of_logger(const struct master *master)
+{
+    return remembered(&master->workers, &master->segment,
+                      segment_count(&master->segment, SEGMENT_WORKERS), 0);
+}
+
+void totals_remember_logger(const struct master *master)
+{
+    if (master->workers.totals != NULL)
+        remember_row(segment_logger(&master->segment)->metrics, remembered_of_logger(master));
 }
 
 static double most_in(enum metric_unit unit, double seconds, double descriptors)
@@ -169,4 +184,18 @@ void totals_limit(const struct worker_process *worker, uint64_t now_ns)
         event_log(LEVEL_WARN,
                   "worker slot %u left %u impossible %s, which the totals do not contain",
                   worker->slot, impossible, units_plural(impossible, "count", "counts"));
+}
+
+void totals_limit_logger(const struct master *master, uint64_t now_ns)
+{
+    double seconds =
+        1 + (double)(now_ns - master->auxiliary.logger.child.started_ns) / (double)NS_PER_S;
+    uint32_t impossible = master->workers.totals == NULL
+                              ? 0
+                              : limit_row(segment_logger(&master->segment)->metrics,
+                                          remembered_of_logger(master), seconds, 1);
+
+    if (impossible > 0)
+        event_log(LEVEL_WARN, "the logger left %u impossible %s, which the totals do not contain",
+                  impossible, units_plural(impossible, "count", "counts"));
 }

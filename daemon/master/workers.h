@@ -119,6 +119,10 @@ int worker_process_send_links(struct worker_process *worker);
 void totals_remember(const struct worker_process *worker);
 void totals_limit(const struct worker_process *worker, uint64_t now_ns);
 
+/* The same for the logger: call after its start. */
+void totals_remember_logger(const struct master *master);
+void totals_limit_logger(const struct master *master, uint64_t now_ns);
+
 /* Returns 0, or -1: out of memory. */
 int totals_init(struct master *master);
 

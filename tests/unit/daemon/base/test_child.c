@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@ struct fixture {
     int command_fd;
     bool cleaned; /* in the child: AFTER_FORK has run */
     bool waits;
+    int threads; /* that it starts, besides */
 };
 
 static void after_fork(void *context)
@@ -32,15 +34,24 @@ static void after_fork(void *context)
     fixture->cleaned = true;
 }
 
+static void *wait_long(void *argument)
+{
+    pause();
+    return argument;
+}
+
 /* Exits with 3 if AFTER_FORK came first; one that waits with 5 when the master's end closes. */
 static int run(void *setup)
 {
     struct fixture *fixture = setup;
     struct pollfd master = {.fd = fixture->command_fd, .events = POLLIN};
+    pthread_t thread;
     char byte;
 
     if (!fixture->waits)
         return fixture->cleaned ? 3 : 4;
+    for (int i = 0; i < fixture->threads; i++)
+        pthread_create(&thread, NULL, wait_long, NULL);
     return poll(&master, 1, -1) == 1 && read(master.fd, &byte, 1) == 0 ? 5 : 6;
 }
 
@@ -227,6 +238,30 @@ static void only_silence_while_awake_kills(void **state)
     assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
 }
 
+static void more_threads_than_it_needs_kill(void **state)
+{
+    enum { THREADS = 70 };
+    struct fixture *fixture = *state;
+    int status;
+
+    fixture->waits = true;
+    assert_int_equal(start(fixture), 0);
+    child_check_threads(&fixture->child);
+    assert_int_equal(waitpid(fixture->child.pid, NULL, WNOHANG), 0);
+    child_stop(&fixture->child);
+
+    fixture->threads = THREADS;
+    assert_int_equal(start(fixture), 0);
+    while (process_threads(fixture->child.pid) <= THREADS)
+        continue;
+    child_check_threads(&fixture->child);
+    status = wait_for_end(fixture->child.pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    child_forget(&fixture->child);
+    child_check_threads(&fixture->child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +272,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failed_start_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(stop_reaps_and_forgets_failures, setup, teardown),
         cmocka_unit_test_setup_teardown(only_silence_while_awake_kills, setup, teardown),
+        cmocka_unit_test_setup_teardown(more_threads_than_it_needs_kill, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,11 +247,32 @@ static void memory_is_reserved_first_for_slots_in_use(void **state)
     assert_true(segment_worker_reserved(&master.segment, 0));
 }
 
+static void impossible_counts_of_a_dead_logger_are_removed(void **state)
+{
+    enum { BEFORE = 1000, SECONDS = 10 };
+    uint64_t now_ns = clock_monotonic_ns();
+    _Atomic uint64_t *metrics = segment_logger(&master.segment)->metrics;
+
+    (void)state;
+    assert_int_equal(workers_init(&master), 0);
+    metric_set(metrics, METRIC_log_lines, BEFORE);
+    metric_set(metrics, METRIC_log_bytes, BEFORE);
+    totals_remember_logger(&master);
+    master.auxiliary.logger.child.started_ns = now_ns - SECONDS * NS_PER_S;
+    metric_set(metrics, METRIC_log_lines, BEFORE + 50);
+    metric_set(metrics, METRIC_log_bytes, BEFORE - 1);
+    totals_limit_logger(&master, now_ns);
+    assert_int_equal(metric_get(metrics, METRIC_log_lines), BEFORE + 50);
+    assert_int_equal(metric_get(metrics, METRIC_log_bytes), BEFORE);
+    workers_free(&master.workers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_of_a_dead_worker_are_cleared, begin, end),
         cmocka_unit_test_setup_teardown(impossible_counts_of_a_dead_worker_are_removed, begin, end),
+        cmocka_unit_test_setup_teardown(impossible_counts_of_a_dead_logger_are_removed, begin, end),
         cmocka_unit_test_setup_teardown(cache_entries_of_a_dead_worker_become_free, begin, end),
         cmocka_unit_test_setup_teardown(each_thread_needs_listen_sockets_unless_the_master_accepts,
                                         begin, end),
