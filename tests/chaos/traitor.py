@@ -294,13 +294,13 @@ class Client(threading.Thread):
         self.asked = self.limited = 0
         # By (slot, pid) and the port of the connection; worker None: connection without answer.
         self.by_worker = collections.defaultdict(Answers)
-        self.port = 0
+        self.port, self.stays = 0, True
 
     def get(self, connection, path):
         """Returns mark, status and body."""
         mark = mark_of(self.number, self.asked)
         self.asked += 1
-        status, body, _ = connection.get(f"{path}?c={mark}")
+        status, body, self.stays = connection.get(f"{path}?c={mark}")
         return mark, status, body
 
     def who(self, connection):
@@ -327,7 +327,7 @@ class Client(threading.Thread):
         worker = self.who(connection)
         try:
             for _ in range(self.numbers.choice([1, 10, 100])):
-                if self.end.is_set() or worker is None:
+                if self.end.is_set() or worker is None or not self.stays:
                     return
                 time.sleep(PACE_S)
                 if worker[0] == TRAITOR_SLOT:
@@ -514,8 +514,8 @@ def judge_error_log(server, workers, began, faults):
     return len(lines)
 
 
-def judge_answers(server, clients, traitor, disloyal, counted, faults):
-    """Compares what clients received from honest workers with the access log and the counters."""
+def judge_answers(server, clients, traitor, disloyal, counted, faults, logged=True):
+    """Compares what clients received from honest workers with the access log, if LOGGED, and the counters."""
     honest, moved = collections.defaultdict(Answers), 0
     for client in clients:
         for (worker, port), answers in client.by_worker.items():
@@ -530,8 +530,8 @@ def judge_answers(server, clients, traitor, disloyal, counted, faults):
     for worker, answers in honest.items():
         slot, pid = worker
         who = f"worker {pid} in slot {slot}"
-        lost = [mark for mark in answers.marks if marks[mark] == 0]
-        twice = [mark for mark in answers.marks if marks[mark] > 1]
+        lost = [mark for mark in answers.marks if logged and marks[mark] == 0]
+        twice = [mark for mark in answers.marks if logged and marks[mark] > 1]
         faults.unless(not answers.wrong, f"{who}: {len(answers.wrong)} wrong answers, such as {answers.wrong[:2]}")
         faults.unless(not answers.failed, f"{who}: {len(answers.failed)} failed, such as {answers.failed[:2]}")
         faults.unless(len(lost) <= counted["log_dropped"], f"{who}: {len(lost)} answers not logged: {lost[:3]}")
@@ -558,6 +558,8 @@ def judge_reports(server, disloyal, faults):
 class Session:
     """One server from start to stop."""
 
+    server_class, client_class = Server, Client
+
     def __init__(self, programs, seed, seconds, attacks, faults):
         self.seed, self.seconds, self.wanted, self.faults = seed, seconds, attacks, faults
         self.numbers = random.Random(seed)
@@ -565,7 +567,7 @@ class Session:
         os.chmod(self.directory, 0o755)
         self.make_site()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.server = Server(programs, self.directory, self.numbers, theirs.fileno(), attacks)
+        self.server = self.server_class(programs, self.directory, self.numbers, theirs.fileno(), attacks)
         theirs.close()
         self.traitor, self.began = Traitor(ours), time.time()
         self.end = threading.Event()
@@ -653,6 +655,9 @@ class Session:
         left = os.listdir(os.path.join(self.directory, "run"))
         self.faults.unless(not left, f"files left in the run directory: {left}")
 
+    def make_clients(self):
+        return [self.client_class(i, self.server, self.end, self.seed) for i in range(CLIENTS)]
+
     def play(self):
         if not self.server.wait_until_complete() or not self.traitor.wait_until_ready():
             self.faults.add("the server did not start")
@@ -664,7 +669,7 @@ class Session:
         slow = self.seconds >= LONG_S and self.numbers.random() < 0.25
         self.traitor.names = [name for name in self.traitor.names
                               if name in self.wanted or not self.wanted and (slow or name not in SLOW)]
-        clients = [Client(i, self.server, self.end, self.seed) for i in range(CLIENTS)]
+        clients = self.make_clients()
         operator = Operator(self.server, self.end, self.seed, self.faults)
         console, batch = Console(self.server, self.end, self.seed), start_batch(self.server)
         for thread in [*clients, operator, console]:
@@ -678,6 +683,10 @@ class Session:
             thread.join(3 * PATIENCE_S)
             self.faults.unless(not thread.is_alive(), f"a {type(thread).__name__} hangs")
         return self.conclude(clients, operator, console, batch, before)
+
+    @staticmethod
+    def judge_answers(*more):
+        return judge_answers(*more)
 
     def judge_share(self, clients):
         """A worker that claims to have no connection gets no more answers than an equal share, and some by chance."""
@@ -709,7 +718,7 @@ class Session:
         prints = judge_batch(self.server, batch, self.faults)
         disloyal = set(self.traitor.disloyal)
         self.stop()
-        answers, failed = judge_answers(self.server, clients, self.traitor, disloyal, counted, self.faults)
+        answers, failed = self.judge_answers(self.server, clients, self.traitor, disloyal, counted, self.faults)
         events = judge_error_log(self.server, disloyal | {pid for client in clients for worker, _ in client.by_worker
                                                           if worker for pid in worker[1:]}, self.began, self.faults)
         if set(self.traitor.done) == {"no_connections"}:
