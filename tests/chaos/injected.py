@@ -13,6 +13,7 @@ It prints the 99th percentiles of the honest workers' answers, with and without 
 
     injected.py --bin build/release/bin                                # each attack once
     injected.py --bin build/release/bin --minutes 10 --only keys.accuse    # one attack for ten minutes
+    injected.py --bin build/release/bin --handshakes 80                    # handshakes while two workers request signatures
 
 Exit status 0, 1, or 77: it must be root, on x86-64.
 """
@@ -43,6 +44,7 @@ from traitor import Faults, TRAITOR_SLOT  # noqa: E402
 
 SKIPPED = 77
 PING_S = 5
+LONGEST_S = 0.5  # for a handshake: those with workers whose links are full are none
 FOR_S = 0.4  # length of an attack that repeats itself, in a short run
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 NAME = "acme.example"
@@ -620,6 +622,60 @@ class Session(traitor.Session):
             self.ended += 1
             self.expect_another(kind, pid)
 
+    # Handshakes during floods of signature requests
+
+    def handshake(self, context):
+        """Seconds of a full handshake with the worker in the last slot; None: with another one, or none within LONGEST_S."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.server.tls_port), timeout=LONGEST_S) as stream:
+                began = time.monotonic()
+                with context.wrap_socket(stream, server_hostname="localhost") as secured:
+                    took = time.monotonic() - began
+                    secured.sendall(b"GET /whoami HTTP/1.1\r\nHost: chaos\r\n\r\n")
+                    answer = secured.recv(4096)
+                    return took if b"\r\n\r\n%d " % (traitor.WORKERS - 1) in answer else None
+        except OSError:
+            return None
+
+    def handshakes(self, count, kind):
+        """COUNT times of handshakes by a certificate of this kind."""
+        context, times = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), []
+        context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(f"ECDHE-{kind}-AES128-GCM-SHA256")
+        while len(times) < count:
+            took = self.handshake(context)
+            self.attempts += 1
+            if took is not None:
+                times.append(took)
+        return times
+
+    def compare_handshakes(self, count):
+        """Rounds without and with floods of the other workers, in turn. Prints medians and their ratio."""
+        self.faults.unless(self.server.wait_until_complete(), "not all workers serve")
+        keys, (_, workers) = self.server.processes()["keys"], self.server.pids()
+        items, joined = packets(sign_request(2 ** 62, RSA, TLS13))
+        for kind in ("RSA", "ECDSA"):
+            quiet, flooded, attempts = [], [], [0, 0]
+            for _ in range(4):
+                self.attempts = 0
+                quiet += self.handshakes(count // 4, kind)
+                attempts[0] += self.attempts
+                floods = [threading.Thread(target=self.run_blob, daemon=True, args=(pid, order(
+                    SEND, PATIENCE_S / 4, fds=links(pid, keys)[:DESCRIPTORS], items=items, content=joined)))
+                          for slot, pid in workers.items() if slot < traitor.WORKERS - 1]
+                for flood in floods:
+                    flood.start()
+                time.sleep(0.5)
+                self.attempts = 0
+                flooded += self.handshakes(count // 4, kind)
+                attempts[1] += self.attempts
+                for flood in floods:
+                    flood.join()
+                time.sleep(0.5)
+            medians = statistics.median(quiet) * 1e3, statistics.median(flooded) * 1e3
+            print(f"injected: {kind}: median of {count} handshakes {medians[0]:.1f} ms, with two floods {medians[1]:.1f} ms, "
+                  f"ratio {medians[1] / medians[0]:.2f}, of {attempts[0]} and {attempts[1]} attempts", flush=True)
+
     def expect_another(self, kind, pid):
         if kind == "worker":
             self.faults.unless(self.traitor.wait_until_ready(), "no other worker was started in the slot of the attacked one")
@@ -685,13 +741,21 @@ def main():
     parser.add_argument("--minutes", type=float, default=0, help="repeat the attacks for so long")
     parser.add_argument("--seed", type=int, help="seed of an earlier session")
     parser.add_argument("--only", nargs="*", default=[], help="only these attacks, such as worker.sign, or processes")
+    parser.add_argument("--handshakes", type=int, help="compare as many with and without floods of signature requests")
     options = parser.parse_args()
     if os.geteuid() != 0 or platform.machine() != "x86_64":
         print("skipped: only root can inject code, and only on x86-64")
         sys.exit(SKIPPED)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     faults = Faults()
-    Session(options, seed, faults).run()
+    session = Session(options, seed, faults)
+    if options.handshakes:
+        try:
+            session.compare_handshakes(options.handshakes)
+        finally:
+            session.close()
+    else:
+        session.run()
     print("injected:", "FAILED" if faults.list else "passed")
     sys.exit(1 if faults.list else 0)
 
