@@ -177,6 +177,14 @@ def sign_request(number, key, content):
     return message("SIGN", struct.pack("<QII", number, *key) + content)
 
 
+def slow_key(numbers):
+    """A DSA key with numbers so large that its public part takes minutes to compute."""
+    number = element(0x02, b"\x01" + numbers.randbytes(10000) + b"\x01")
+    kind = element(0x30, bytes.fromhex("06072a8648ce380401") + element(0x30, number * 3))
+    key = element(0x30, b"\x02\x01\x00" + kind + element(0x04, number))
+    return ssl.DER_cert_to_PEM_cert(key).replace("CERTIFICATE", "PRIVATE KEY").encode()
+
+
 class Server(traitor.Server):
     """With TLS and the ACME process, whose authority does not answer."""
 
@@ -559,28 +567,20 @@ class Session(traitor.Session):
 
     def save(self, pid, _):
         """A bad certificate, and the report that it is new."""
-        choice, size = self.numbers.randrange(4), 20000
-        number = element(0x02, b"\x01" + bytes(size))
-        huge = element(0x30, b"\x02\x01\x00" + number * 3)
         with open(f"{self.directory}/ec.pem", "rb") as file:
             leaf = file.read()
-        content = [self.numbers.randbytes(3000), b"-----BEGIN CERTIFICATE-----\n" + b"A" * 60000, bytes(300000)[:60000],
-                   leaf + ssl.DER_cert_to_PEM_cert(huge).replace("CERTIFICATE", "DSA PRIVATE KEY").encode()[:60000]][choice]
+        content = self.numbers.choice([self.numbers.randbytes(3000), b"-----BEGIN CERTIFICATE-----\n" + b"A" * 60000, bytes(60000),
+                                       leaf + slow_key(self.numbers)])
         items, joined = packets(message("ACME_CERTIFICATE"))
-        before = set(self.server.pids()[1].values())
+        path = f"{self.directory}/state/{NAME}.pem"
         fds = links(pid, self.server.process.pid)
-        lives, report = self.run_blob(pid, order(SAVE, 1, seed=len(content), fds=fds[:1], paths=[f"{self.directory}/state/{NAME}.pem"],
+        lives, report = self.run_blob(pid, order(SAVE, 1, seed=len(content), fds=fds[:1], paths=[path],
                                                  items=[(len(content), items[0][1])], content=content + joined))
         self.faults.unless(report[2] == 1 or not lives, "the ACME process cannot write its file")
-        self.return_to_slots(before)
+        self.faults.unless(self.server.wait_until(lambda _: os.path.exists(f"{path}.unusable"), "the refusal of a certificate"),
+                           "a bad certificate is not set aside")
+        os.unlink(f"{path}.unusable")
         return lives
-
-    def return_to_slots(self, before):
-        """The reload has started workers in other slots; those that replace them are in the first ones again."""
-        self.server.wait_until(lambda _: not before & set(self.server.pids()[1].values()), "workers with other certificates")
-        self.server.control("restart all")
-        self.faults.unless(self.traitor.wait_until_ready(), "there is no worker in the first slot")
-        self.server.wait_until_complete()
 
     KINDS_OF_ATTACKS = {
         "worker": ("sign_handshake", "open", "attract", "totals", "answer", "rate", "events", "log_flood", "sign_flood", "scribble",
@@ -694,7 +694,7 @@ class Session(traitor.Session):
         """Attacks may replace the logger, and workers."""
         if any(what.startswith("logger.") for _, what in self.attacked):
             before[0].pop("logger")
-        if any(what in ("acme.save", "keys.accuse") for _, what in self.attacked):
+        if any(what == "keys.accuse" for _, what in self.attacked):
             after = (after[0], before[1])
         super().judge_weight(before, after)
 
