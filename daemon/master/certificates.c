@@ -22,8 +22,12 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* A process that has been taken over must not keep the master busy with certificates. */
+/*
+ * A process that has been taken over must not keep the master busy with certificates. The check of
+ * each may take a second of CPU time, so the pause is at least nine times as long as all of it took.
+ */
 static const uint64_t LOAD_PAUSE_NS = 5 * NS_PER_S;
+enum { LOAD_PAUSE_TIMES = 9 };
 
 /* A certificate that ends so soon, and within a third of its life, should have been renewed. */
 enum { ENDING_S = 14 * 86400 };
@@ -175,17 +179,18 @@ void certificates_rotate_tickets(struct master *master, uint64_t now_ns)
 static void start_renewing(struct master *master)
 {
     struct certificates *certificates = &master->certificates;
-    uint64_t now = clock_monotonic_ns();
+    uint64_t now = clock_monotonic_ns(), pause_ns;
 
-    if (!certificates->pending ||
-        (certificates->loaded_ns != 0 && now - certificates->loaded_ns < LOAD_PAUSE_NS))
+    if (!certificates->pending || now < certificates->next_load_ns)
         return;
     if (reload_must_wait(master))
         return;
     certificates->loading = true;
-    certificates->loaded_ns = now;
     certificates->again = false;
     certificates_renew(master);
+    pause_ns = LOAD_PAUSE_TIMES * (clock_monotonic_ns() - now);
+    certificates->next_load_ns =
+        clock_monotonic_ns() + (pause_ns > LOAD_PAUSE_NS ? pause_ns : LOAD_PAUSE_NS);
 }
 
 static void on_renewed(void *context)

@@ -93,12 +93,12 @@ struct certificates {
     struct tls_tickets *tickets; /* NULL: TLS has not been needed yet */
     uint64_t tickets_ns;         /* when their keys were last rotated */
     struct acme_process process;
-    bool process_wanted; /* after certificates_start(), until certificates_stop() */
-    bool pending;        /* of [acme] one is new, and not in use yet */
-    bool loading;        /* it has been loaded, which may have failed... */
-    bool again;          /* ...and since then another one is new */
-    bool sent;           /* renewed ones, of which some workers have not reported the use */
-    uint64_t loaded_ns;  /* when it was loaded last; 0: never */
+    bool process_wanted;   /* after certificates_start(), until certificates_stop() */
+    bool pending;          /* of [acme] one is new, and not in use yet */
+    bool loading;          /* it has been loaded, which may have failed... */
+    bool again;            /* ...and since then another one is new */
+    bool sent;             /* renewed ones, of which some workers have not reported the use */
+    uint64_t next_load_ns; /* before it, the ACME process causes no other one */
 };
 
 /* What a reload replaces. */
