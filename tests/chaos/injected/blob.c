@@ -45,7 +45,7 @@ static long call(long number, long a, long b, long c, long d, long e, long f)
 
 static uint64_t now_ns(void)
 {
-    struct timespec now;
+    struct timespec now = {0};
 
     call(__NR_clock_gettime, CLOCK_MONOTONIC, ADDRESS(&now), 0, 0, 0, 0);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -97,6 +97,7 @@ static void try_descriptors(struct blob_order *order)
     for (long fd = 0; fd < 1024; fd++) {
         struct stat status;
 
+        status.st_ino = status.st_mode = 0;
         if (call(__NR_fstat, fd, ADDRESS(&status), 0, 0, 0, 0) == 0 &&
             status.st_ino == order->segment_inode && S_ISREG(status.st_mode)) {
             report_breach(order, BREACH_SEGMENT, fd);
@@ -275,6 +276,7 @@ static void count_answers(struct blob_order *order)
     enum { HEAD_BYTES = 16 };
     uint64_t answer[512];
 
+    answer[1] = 0;
     for (uint64_t k = 0; k < order->fd_count; k++)
         while (call(__NR_recvfrom, (long)order->fd[k], ADDRESS(answer), sizeof(answer),
                     MSG_DONTWAIT, 0, 0) > HEAD_BYTES)
