@@ -297,7 +297,7 @@ class Pings(threading.Thread):
 
 
 class Session(traitor.Session):
-    server_class, client_class = Server, Client
+    server_class, client_class, attraction = Server, Client, "worker.attract"
 
     def __init__(self, options, seed, faults):
         super().__init__(options.bin, seed, options.minutes * 60, options.only, faults)

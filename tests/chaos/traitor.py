@@ -558,7 +558,7 @@ def judge_reports(server, disloyal, faults):
 class Session:
     """One server from start to stop."""
 
-    server_class, client_class = Server, Client
+    server_class, client_class, attraction = Server, Client, "no_connections"
 
     def __init__(self, programs, seed, seconds, attacks, faults):
         self.seed, self.seconds, self.wanted, self.faults = seed, seconds, attacks, faults
@@ -721,7 +721,7 @@ class Session:
         answers, failed = self.judge_answers(self.server, clients, self.traitor, disloyal, counted, self.faults)
         events = judge_error_log(self.server, disloyal | {pid for client in clients for worker, _ in client.by_worker
                                                           if worker for pid in worker[1:]}, self.began, self.faults)
-        if set(self.traitor.done) == {"no_connections"}:
+        if set(self.traitor.done) == {self.attraction}:
             self.judge_share(clients)
         judge_reports(self.server, self.traitor.disloyal, self.faults)
         self.judge_remains()
