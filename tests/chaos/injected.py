@@ -25,6 +25,7 @@ import os
 import platform
 import random
 import re
+import signal
 import socket
 import ssl
 import statistics
@@ -379,6 +380,7 @@ class Session(traitor.Session):
         lives, report = self.run_blob(pid, order(OPEN, 1, inode=os.stat(segment).st_ino, items=items[:ITEMS],
                                                  paths=[path for path in paths if path and len(path) < PATH_BYTES]))
         self.faults.unless(lives and report[1] == 1, f"{kind}.open did not run to its end in process {pid}")
+        self.attacked.append((time.monotonic(), f"{kind}.search"))  # which delays the clients of this process
         secret = self.server.secret.encode()
         for _ in self.search_memory(pid, lambda content: [1] if secret in content else []):
             self.gain("the process has the environment of the master")
@@ -514,7 +516,9 @@ class Session(traitor.Session):
         lives, report = self.request_signatures(pid, fds, [(self.numbers.choice([EC, RSA, (1, 0x0401)]), content)])
         if lives and report[2] > 0:
             self.gain(f"the keys process signed {what}: {content.hex()}")
-        return lives
+        if not self.traitor.has_ended(5):  # the master replaces it, but not while another one leaves
+            os.kill(pid, signal.SIGKILL)
+        return False
 
     def sign_handshake(self, pid, _):
         """That requests for signatures arrive, and answers return."""
@@ -617,10 +621,15 @@ class Session(traitor.Session):
             return
         else:
             pid = self.server.processes()[kind]
+        self.server.metrics_end = self.server.metrics_end or kind == "metrics"
         self.attacked.append((time.monotonic(), f"{kind}.{name}"))
         print(f"injected: {kind}.{name}", flush=True)
         self.traitor.done[f"{kind}.{name}"] += 1
-        if not getattr(self, name)(pid, kind) or has_exited(pid):
+        try:
+            lives = getattr(self, name)(pid, kind) and not has_exited(pid)
+        except (Gone, FileNotFoundError, ProcessLookupError):
+            lives = False
+        if not lives:
             self.ended += 1
             self.expect_another(kind, pid)
 
@@ -680,11 +689,19 @@ class Session(traitor.Session):
 
     def expect_another(self, kind, pid):
         if kind == "worker":
+            self.server.wait_until_complete()
+            workers = self.server.pids()[1]
+            if TRAITOR_SLOT not in workers:  # it was replaced by one in another slot
+                self.server.control(f"restart {max(workers)}")
             self.faults.unless(self.traitor.wait_until_ready(), "no other worker was started in the slot of the attacked one")
             self.server.wait_until_complete()
         else:
             self.faults.unless(self.server.wait_until(lambda _: self.server.processes().get(kind, pid) != pid, f"another {kind}"),
                                f"no other {kind} process was started")
+
+    def succeed_traitor(self):
+        self.attacked.append((time.monotonic(), "worker.end"))
+        super().succeed_traitor()
 
     def make_clients(self):
         self.clients = super().make_clients()
@@ -726,8 +743,9 @@ class Session(traitor.Session):
         for client in clients:
             for began, took in client.times:
                 during[self.last_attack(began)].append(took)
-        quiet = self.percentile(during.pop("nothing"))
-        slowest = sorted(((self.percentile(times) / quiet, what) for what, times in during.items()), reverse=True)[:3]
+        quiet = self.percentile(during.pop("nothing", []))
+        slowest = sorted(((self.percentile(times) / quiet, what) for what, times in during.items()
+                          if not what.endswith((".search", ".end"))), reverse=True)[:3]
         return (f"{summary}; {self.gained} breaches, {self.ended} processes ended, {self.signed} handshake signatures, "
                 f"{self.marks_seen} own marks seen, {self.sent} messages, {self.appended} records, longest ping "
                 f"{self.pings.longest_s:.2f} s, p99 {quiet * 1e3:.1f} ms without attacks, times "
@@ -735,7 +753,7 @@ class Session(traitor.Session):
 
     @staticmethod
     def percentile(times):
-        return statistics.quantiles(times or [0, 0], n=100)[98]
+        return statistics.quantiles(times, n=100)[98] if len(times) > 1 else max(times, default=1)
 
 
 def main():

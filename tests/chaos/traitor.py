@@ -20,6 +20,7 @@ Each session is a new server. It prints its seed; --seed repeats the same decisi
 import argparse
 import collections
 import glob
+import http.client
 import json
 import os
 import pty
@@ -87,6 +88,8 @@ class Faults:
 
 
 class Server:
+    metrics_end = False  # the process that answers may end at any time
+
     def __init__(self, programs, directory, numbers, orders, attacks):
         self.programs, self.directory, self.attacks = programs, directory, attacks
         self.name = f"traitor-{os.getpid()}"
@@ -398,8 +401,8 @@ class Operator(threading.Thread):
             with urllib.request.urlopen(f"http://127.0.0.1:{self.server.metrics_port}{path}",
                                         timeout=2 * PATIENCE_S) as answer:
                 text = answer.read()
-        except OSError as error:
-            self.faults.add(f"{path}: {error}")
+        except (OSError, http.client.HTTPException) as error:
+            self.faults.unless(self.server.metrics_end, f"{path}: {error}")
             return
         self.done += 1
         self.faults.unless(b"b.example" in text, f"{path} has no hosts: {text[:200]!r}")
