@@ -23,6 +23,11 @@
 
 enum { LIFT_LIMIT_BYTES = 1024 * 1024 };
 
+static int send_flags(bool more)
+{
+    return MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+}
+
 /* A plain socket */
 
 static ssize_t plain_read(struct connection *connection, void *buffer, size_t length)
@@ -31,11 +36,11 @@ static ssize_t plain_read(struct connection *connection, void *buffer, size_t le
 }
 
 static ssize_t plain_write(struct connection *connection, const struct iovec *parts, int count,
-                           bool more)
+                           enum write_next next)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                              .msg_iovlen = (size_t)count};
-    int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+    int flags = send_flags(next != WRITE_NEXT_NONE);
 
     if (count == 1)
         return send(connection->fd, parts[0].iov_base, parts[0].iov_len, flags);
@@ -90,13 +95,16 @@ struct tls_session {
     struct sealed_rest *rest; /* NULL: none */
     struct batch *batch;      /* within a write: where records go */
     bool more;                /* another record follows at once */
+    bool answered;            /* this call has sent a flight: the client's has not arrived yet */
+    bool ticket_waits;        /* REST is the session ticket, which goes with the first response */
     bool ended;               /* the client has closed its side of the socket */
-    bool failed;              /* a fatal error has occurred: nothing more may be sent */
+    bool failed;              /* a fatal error, or close_notify: no record may follow */
 };
 
-static int send_flags(bool more)
+/* True if the rest has to be sent before any record is made. */
+static bool rest_blocks(const struct tls_session *tls)
 {
-    return MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+    return tls->rest != NULL && !tls->ticket_waits;
 }
 
 /* Sends the rest. Returns false with errno if some of it is left. */
@@ -107,6 +115,7 @@ static bool send_rest(const struct connection *connection)
 
     if (rest == NULL)
         return true;
+    connection->tls->ticket_waits = false;
     sent = send(connection->fd, rest->bytes + rest->sent, rest->length - rest->sent,
                 send_flags(connection->tls->more));
     if (sent < 0)
@@ -121,6 +130,28 @@ static bool send_rest(const struct connection *connection)
     return true;
 }
 
+/* Keeps LENGTH encrypted bytes as the rest. Returns false if out of memory. */
+static bool keep_sealed(struct tls_session *tls, const char *bytes, size_t length, size_t plain)
+{
+    struct sealed_rest *rest = malloc(sizeof(*rest) + length);
+
+    if (rest == NULL)
+        return false;
+    rest->length = length;
+    rest->sent = 0;
+    rest->plain = plain;
+    memcpy(rest->bytes, bytes, length);
+    tls->rest = rest;
+    return true;
+}
+
+/* TLS 1.3: OpenSSL now sends the session ticket, at the end of the handshake. */
+static bool sends_ticket(const struct tls_session *tls)
+{
+    return SSL_get_state(tls->ssl) == TLS_ST_SW_SESSION_TICKET &&
+           SSL_version(tls->ssl) == TLS1_3_VERSION;
+}
+
 /*
  * OpenSSL's access to the socket: like its own, but without SIGPIPE and with MSG_MORE. Within a
  * write, records are collected.
@@ -129,9 +160,12 @@ static bool send_rest(const struct connection *connection)
 static int bio_read(BIO *bio, char *buffer, size_t length, size_t *got)
 {
     struct connection *connection = BIO_get_data(bio);
-    ssize_t result = recv(connection->fd, buffer, length, 0);
+    ssize_t result = -1;
 
     BIO_clear_retry_flags(bio);
+    errno = EAGAIN;
+    if (!connection->tls->answered)
+        result = recv(connection->fd, buffer, length, 0);
     *got = result > 0 ? (size_t)result : 0;
     if (result < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(bio);
@@ -152,9 +186,16 @@ static int bio_write(BIO *bio, const char *data, size_t length, size_t *sent)
         *sent = length;
         return 1;
     }
+    if (connection->tls->rest == NULL && sends_ticket(connection->tls) &&
+        keep_sealed(connection->tls, data, length, 0)) {
+        connection->tls->ticket_waits = true;
+        *sent = length;
+        return 1;
+    }
     if (send_rest(connection))
         result = send(connection->fd, data, length, send_flags(connection->tls->more));
     *sent = result > 0 ? (size_t)result : 0;
+    connection->tls->answered = true;
     if (result < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_write(bio);
     return result > 0;
@@ -245,7 +286,7 @@ void transport_tls_end(struct connection *connection)
 {
     struct tls_session *tls = connection->tls;
 
-    if (tls->failed || tls->rest != NULL || !SSL_is_init_finished(tls->ssl))
+    if (tls->failed || rest_blocks(tls) || !SSL_is_init_finished(tls->ssl))
         return;
     tls->more = true; /* the FIN follows */
     SSL_shutdown(tls->ssl);
@@ -319,6 +360,7 @@ enum tls_progress transport_tls_handshake(struct connection *connection, enum tl
     const struct event_loop *loop = connection->loop;
     int result;
 
+    tls->answered = false;
     if (loop->signer == NULL)
         result = SSL_do_handshake(tls->ssl);
     else if (!signer_run(loop->signer, &tls->handshake, tls->ssl, connection,
@@ -376,6 +418,7 @@ static ssize_t tls_read(struct connection *connection, void *buffer, size_t leng
     int result = 1;
 
     connection->buffered = false;
+    tls->answered = false;
     while (total < length && more) {
         result = SSL_read_ex(tls->ssl, to + total, length - total, &got);
         if (result != 1)
@@ -497,19 +540,12 @@ static bool seal_batch(struct connection *connection, struct gather *gather, siz
 static bool keep_rest(struct connection *connection, const struct batch *batch, size_t sent,
                       size_t plain)
 {
+    struct tls_session *tls = connection->tls;
     size_t length = batch->used - sent;
-    struct sealed_rest *rest = malloc(sizeof(*rest) + length);
 
-    if (rest == NULL && memory_make_room(&connection->loop->context))
-        rest = malloc(sizeof(*rest) + length);
-    if (rest == NULL)
-        return false;
-    rest->length = length;
-    rest->sent = 0;
-    rest->plain = plain;
-    memcpy(rest->bytes, batch->bytes + sent, length);
-    connection->tls->rest = rest;
-    return true;
+    return keep_sealed(tls, batch->bytes + sent, length, plain) ||
+           (memory_make_room(&connection->loop->context) &&
+            keep_sealed(tls, batch->bytes + sent, length, plain));
 }
 
 /*
@@ -539,9 +575,29 @@ static ssize_t send_batch(struct connection *connection, const struct batch *bat
     return (ssize_t)plain;
 }
 
-/* One batch of LEFT bytes of GATHER; MORE follow. Returns what send_batch() does. */
+/* Begins the empty batch with the session ticket. */
+static void add_ticket(struct tls_session *tls, struct batch *batch)
+{
+    memcpy(batch->bytes, tls->rest->bytes, tls->rest->length);
+    batch->used = tls->rest->length;
+    free(tls->rest);
+    tls->rest = NULL;
+    tls->ticket_waits = false;
+}
+
+/* Adds close_notify to the batch, if there is space. */
+static void seal_end(struct tls_session *tls)
+{
+    if (tls->batch->used + SEALED_RECORD_MAX > SEALED_BYTES)
+        return;
+    SSL_shutdown(tls->ssl);
+    tls->failed = true;
+    ERR_clear_error();
+}
+
+/* One batch of LEFT bytes of GATHER. Returns what send_batch() does. */
 static ssize_t write_batch(struct connection *connection, struct gather *gather, size_t left,
-                           bool more)
+                           enum write_next next)
 {
     struct tls_session *tls = connection->tls;
     struct batch batch UNINITIALIZED;
@@ -554,12 +610,16 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
     batch.bytes = connection->loop->space->tls_records;
     batch.used = batch.plain = 0;
     batch.count = 0;
+    if (tls->ticket_waits)
+        add_ticket(tls, &batch);
     tls->batch = &batch;
     sealed = seal_batch(connection, gather, left);
+    if (next == WRITE_NEXT_END && sealed && batch.plain == left)
+        seal_end(tls);
     tls->batch = NULL;
     if (!sealed)
         return -1;
-    tls->more = more || batch.plain < left;
+    tls->more = next != WRITE_NEXT_NONE || batch.plain < left;
     return send_batch(connection, &batch);
 }
 
@@ -570,10 +630,11 @@ static ssize_t write_batch(struct connection *connection, struct gather *gather,
 static ssize_t write_rest(struct connection *connection, size_t length, bool more)
 {
     struct tls_session *tls = connection->tls;
-    size_t plain = tls->rest != NULL ? tls->rest->plain : 0;
+    size_t plain;
 
-    if (LIKELY(tls->rest == NULL))
+    if (LIKELY(!rest_blocks(tls)))
         return 0;
+    plain = tls->rest->plain;
     if (plain > length) { /* the caller offers less than before */
         errno = EINVAL;
         return -1;
@@ -583,7 +644,7 @@ static ssize_t write_rest(struct connection *connection, size_t length, bool mor
 }
 
 static ssize_t tls_write(struct connection *connection, const struct iovec *parts, int count,
-                         bool more)
+                         enum write_next next)
 {
     struct gather gather = {
         .part = parts, .last = parts + count - 1, .space = connection->loop->space->tls_plain};
@@ -592,7 +653,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
 
     for (int i = 0; i < count; i++)
         total += parts[i].iov_len;
-    sent = write_rest(connection, total, more);
+    sent = write_rest(connection, total, next != WRITE_NEXT_NONE);
     if (sent < 0)
         return -1;
     done = (size_t)sent;
@@ -600,7 +661,7 @@ static ssize_t tls_write(struct connection *connection, const struct iovec *part
     while (done < total) {
         size_t left = total - done;
 
-        sent = write_batch(connection, &gather, left, more);
+        sent = write_batch(connection, &gather, left, next);
         if (sent > 0)
             done += (size_t)sent;
         if (sent < 0 || connection->tls->rest != NULL)
@@ -617,14 +678,15 @@ static ssize_t tls_send_file(struct connection *connection, int file, off_t *off
     size_t done = sent > 0 ? (size_t)sent : 0;
 
     *offset += (off_t)done;
-    while (sent >= 0 && connection->tls->rest == NULL && done < length) {
+    while (sent >= 0 && !rest_blocks(connection->tls) && done < length) {
         size_t wanted = length - done < BATCH_BYTES ? length - done : BATCH_BYTES;
         ssize_t got = pread(file, space, wanted, *offset);
         struct iovec part = {space, got > 0 ? (size_t)got : 0};
 
         if (got <= 0) /* 0: the file has shrunk */
             return done > 0 ? (ssize_t)done : got;
-        sent = tls_write(connection, &part, 1, done + (size_t)got < length);
+        sent = tls_write(connection, &part, 1,
+                         done + (size_t)got < length ? WRITE_NEXT_MORE : WRITE_NEXT_NONE);
         if (sent > 0) {
             done += (size_t)sent;
             *offset += sent;

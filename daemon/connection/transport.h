@@ -17,14 +17,18 @@ struct connection;
 struct segment;
 struct tls_context;
 
+/* What the caller does at once after a write. Anything but nothing lets the kernel delay a short packet. */
+enum write_next {
+    WRITE_NEXT_NONE,
+    WRITE_NEXT_MORE, /* it writes more bytes */
+    WRITE_NEXT_END,  /* it ends the connection: TLS adds close_notify to the last record */
+};
+
 struct transport {
     ssize_t (*read)(struct connection *connection, void *buffer, size_t length);
-    /*
-     * MORE: more bytes follow at once, so the kernel may delay a short packet. After EAGAIN the
-     * next write must offer the same bytes again, or these and more.
-     */
+    /* After EAGAIN the next write must offer the same bytes again, or these and more. */
     ssize_t (*write)(struct connection *connection, const struct iovec *parts, int count,
-                     bool more);
+                     enum write_next next);
     /* After EAGAIN the next call must offer the same bytes again. */
     ssize_t (*send_file)(struct connection *connection, int file, off_t *offset, size_t length);
 };

@@ -103,8 +103,10 @@ enum write_result response_flush(struct http1_connection *http1)
     }
     segment_activity_state(context->activity, THREAD_STATE_WRITE, context->loop_now_ns);
     /* The FIN follows the last response immediately: send both in one segment. */
-    sent =
-        connection->transport->write(connection, parts, count, later || connection->client.closing);
+    sent = connection->transport->write(connection, parts, count,
+                                        later                        ? WRITE_NEXT_MORE
+                                        : connection->client.closing ? WRITE_NEXT_END
+                                                                     : WRITE_NEXT_NONE);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
         return fail_output(http1);
     if (sent < 0)
@@ -155,7 +157,8 @@ static ssize_t send_unsent_memory(struct connection *connection, struct unsent_o
     const struct iovec pieces[2] = {{(void *)(uintptr_t)unsent->text.start, unsent->text.length},
                                     {(void *)(uintptr_t)body->memory, in_memory ? body->left : 0}};
     bool more = in_memory ? body_source_has_parts(body) : !body_source_is_empty(body);
-    ssize_t sent = connection->transport->write(connection, pieces, in_memory ? 2 : 1, more);
+    ssize_t sent = connection->transport->write(connection, pieces, in_memory ? 2 : 1,
+                                                more ? WRITE_NEXT_MORE : WRITE_NEXT_NONE);
     size_t text;
 
     if (sent < 0)

@@ -122,7 +122,7 @@ static void wait_for_body(struct http1_connection *http1)
     const struct iovec part = {(void *)(uintptr_t)text, sizeof(text) - 1};
 
     if (http1->body->continue_due) {
-        ssize_t sent = connection->transport->write(connection, &part, 1, false);
+        ssize_t sent = connection->transport->write(connection, &part, 1, WRITE_NEXT_NONE);
 
         if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
             connection_wait(connection, EV_WRITE, DEADLINE_SEND);

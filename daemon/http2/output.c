@@ -351,7 +351,8 @@ static enum output_result output_blocked_or_failed(const struct http2_connection
 static enum output_result write_pieces(struct gather *gather, size_t *sent)
 {
     struct connection *connection = &gather->http2->connection;
-    ssize_t result = connection->transport->write(connection, gather->piece, gather->count, false);
+    ssize_t result =
+        connection->transport->write(connection, gather->piece, gather->count, WRITE_NEXT_NONE);
 
     *sent = result > 0 ? (size_t)result : 0;
     count_sent(gather->http2, *sent, *sent == gather->all);
@@ -444,7 +445,7 @@ enum output_result output_send_rest(struct http2_connection *http2)
     if (unsent == NULL)
         return OUTPUT_DONE;
     piece = (struct iovec){(void *)(uintptr_t)unsent->text.start, unsent->text.length};
-    sent = connection->transport->write(connection, &piece, 1, false);
+    sent = connection->transport->write(connection, &piece, 1, WRITE_NEXT_NONE);
     if (sent < 0)
         return output_blocked_or_failed(http2);
     unsent->text.start += sent;

@@ -54,6 +54,22 @@ def sessions_are_resumed_in_every_worker(bench):
 
 
 @test
+def ticket_comes_with_the_first_response(bench):
+    """In one segment. A client of TLS 1.2 gets it in the handshake."""
+    with bench.start(workers__processes="1") as server:
+        with server.connect() as stream:
+            server.expect_metric("tls_handshakes", 1)
+            stream.setblocking(False)
+            try:
+                raise AssertionError(f"{stream.recv(1)!r} before any request")
+            except ssl.SSLWantReadError:
+                expect(stream.session.has_ticket, False, "a ticket before any request")
+            stream.setblocking(True)
+            expect(Exchange(stream).get("small.txt")[0], 200, "a response")
+            expect(stream.session.has_ticket, True, "a ticket")
+
+
+@test
 def sessions_are_resumed_after_binary_upgrades(bench):
     with bench.start(workers__processes="2") as server:
         connections = [resumption(server, version) for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)]

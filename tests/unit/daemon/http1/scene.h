@@ -41,8 +41,8 @@ static struct {
     size_t length; /* of memory */
     size_t file_bytes;
     unsigned writes;
-    int parts; /* of the last write */
-    bool more; /* of the last write */
+    int parts;            /* of the last write */
+    enum write_next next; /* of the last write */
 } scene;
 
 static size_t scene_take(size_t length)
@@ -54,14 +54,14 @@ static size_t scene_take(size_t length)
 }
 
 static ssize_t scene_write(struct connection *connection, const struct iovec *parts, int count,
-                           bool more)
+                           enum write_next next)
 {
     size_t all = 0;
 
     assert_ptr_equal(connection, &scene.http1->connection);
     scene.writes++;
     scene.parts = count;
-    scene.more = more;
+    scene.next = next;
     for (int i = 0; i < count && scene.room > 0; i++) {
         size_t bytes = scene_take(parts[i].iov_len);
 

@@ -223,7 +223,7 @@ static void response_that_fits_is_one_write(void **state)
         assert_int_equal(flush(), WRITE_DONE);
         assert_int_equal(scene.writes, closing + 1);
         assert_int_equal(scene.parts, 2);
-        assert_int_equal(scene.more, closing);
+        assert_int_equal(scene.next, closing != 0 ? WRITE_NEXT_END : WRITE_NEXT_NONE);
         assert_int_equal(scene.length, strlen(BOTH));
         expect_counted(closing + 1, (closing + 1) * strlen(BODY));
         expect_pending(false);
@@ -320,7 +320,7 @@ static void rest_is_offered_with_the_body(void **state)
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     assert_int_equal(flush(), WRITE_BLOCKED);
     assert_int_equal(scene.parts, 2);
-    assert_false(scene.more);
+    assert_int_equal(scene.next, WRITE_NEXT_NONE);
     scene.room = SIZE_MAX;
     assert_int_equal(response_continue(scene.http1), WRITE_DONE);
     expect_taken(BOTH);
@@ -411,10 +411,10 @@ static void last_text_is_sent_at_once(void **state)
     scene.room = strlen(HEAD);
     compose(HEAD, two_parts());
     assert_int_equal(flush(), WRITE_BLOCKED);
-    assert_true(scene.more);
+    assert_int_equal(scene.next, WRITE_NEXT_MORE);
     scene.room = strlen("<1>ab<2>ef");
     assert_int_equal(response_continue(scene.http1), WRITE_BLOCKED);
-    assert_false(scene.more);
+    assert_int_equal(scene.next, WRITE_NEXT_NONE);
     scene.room = SIZE_MAX;
     assert_int_equal(response_continue(scene.http1), WRITE_DONE);
     expect_taken(ALL_PARTS);
@@ -450,7 +450,7 @@ static void file_follows_the_head(void **state)
     (void)state;
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_DONE);
-    assert_true(scene.more);
+    assert_int_equal(scene.next, WRITE_NEXT_MORE);
     assert_int_equal(scene.writes, 1);
     assert_int_equal(scene.file_bytes, 1000);
     expect_taken(HEAD);
