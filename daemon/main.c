@@ -6,6 +6,7 @@
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/context.h"
+#include "daemon/tls/free_lists.h"
 #include "daemon/tls/managed.h"
 
 #include <stdlib.h>
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
     int status = EXIT_SUCCESS;
     char sandbox[64];
 
+    free_lists_use();
     switch (action) {
     case OPTIONS_RUN:
     case OPTIONS_CHECK:

@@ -1,0 +1,184 @@
+/* OpenSSL's memory: what a thread frees is what it allocates next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/tls/free_lists.h"
+
+#include <malloc.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { KEPT_BYTES_MAX = 1024 * 1024, LARGE = 16 * 1024, LARGEST = 22152, BLOCKS = 200 };
+
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+void *__wrap_malloc(size_t length);
+void __wrap_free(void *memory);
+void *__real_malloc(size_t length);
+void __real_free(void *memory);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
+
+static _Thread_local int allocated, freed; /* calls of the library's functions */
+
+void *__wrap_malloc(size_t length)
+{
+    allocated++;
+    return __real_malloc(length);
+}
+
+void __wrap_free(void *memory)
+{
+    freed += memory != NULL;
+    __real_free(memory);
+}
+
+static int use_lists(void **state)
+{
+    void *probe;
+
+    (void)state;
+    free_lists_use();
+    probe = OPENSSL_malloc(1);
+    OPENSSL_free(probe);
+    return 0;
+}
+
+/* With AddressSanitizer there are no lists. */
+static void skip_without_lists(void)
+{
+    int before;
+
+    OPENSSL_free(OPENSSL_malloc(1));
+    before = freed;
+    OPENSSL_free(OPENSSL_malloc(1));
+    if (allocated == 0 || freed != before)
+        skip();
+}
+
+static void next_allocation_of_a_size_is_the_block_freed_last(void **state)
+{
+    static const size_t lengths[] = {1, 24, 25, 40, 41, 1032, 1033, 1096, 1097, 16712, LARGEST};
+
+    (void)state;
+    skip_without_lists();
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        size_t length = lengths[i];
+        void *first = OPENSSL_malloc(length), *second = OPENSSL_malloc(length);
+        int before;
+
+        assert_true(malloc_usable_size(first) >= length);
+        assert_int_equal((uintptr_t)first % 16, 0);
+        memset(first, 1, length);
+        OPENSSL_free(second);
+        OPENSSL_free(first);
+        before = allocated;
+        assert_ptr_equal(OPENSSL_malloc(length), first);
+        assert_ptr_equal(OPENSSL_malloc(length), second);
+        assert_int_equal(allocated, before);
+        OPENSSL_free(first);
+        OPENSSL_free(second);
+    }
+}
+
+static void block_that_grew_serves_only_what_fits(void **state)
+{
+    (void)state;
+    skip_without_lists();
+    for (size_t length = 1; length < 30000; length = length * 3 / 2 + 1) {
+        unsigned char *memory = OPENSSL_malloc(10);
+
+        memory = OPENSSL_realloc(memory, length);
+        memory[length - 1] = 1;
+        OPENSSL_free(memory);
+        memory = OPENSSL_malloc(length);
+        assert_true(malloc_usable_size(memory) >= length);
+        OPENSSL_free(memory);
+    }
+}
+
+static void no_bytes_are_no_block(void **state)
+{
+    (void)state;
+    assert_null(OPENSSL_malloc(0));
+    assert_null(OPENSSL_realloc(OPENSSL_malloc(10), 0));
+    OPENSSL_free(NULL);
+}
+
+static void thread_keeps_a_limited_number_of_bytes(void **state)
+{
+    void *block[BLOCKS];
+    int before;
+
+    (void)state;
+    skip_without_lists();
+    for (int i = 0; i < BLOCKS; i++)
+        block[i] = OPENSSL_malloc(LARGE);
+    before = freed;
+    for (int i = 0; i < BLOCKS; i++)
+        OPENSSL_free(block[i]);
+    assert_true(freed - before >= BLOCKS - KEPT_BYTES_MAX / LARGE);
+    before = freed;
+    OPENSSL_free(OPENSSL_malloc(100)); /* other sizes have their turn */
+    OPENSSL_free(OPENSSL_malloc(100));
+    assert_int_equal(freed, before);
+}
+
+struct passed {
+    void *block[BLOCKS];
+    int freed; /* by the thread, up to its end */
+};
+
+static pthread_key_t last_words;
+
+static void note_freed(void *argument)
+{
+    struct passed *passed = argument;
+
+    if (passed->freed++ == 0) /* once more, after the other destructors */
+        pthread_setspecific(last_words, passed);
+    else
+        passed->freed = freed;
+}
+
+static void *free_passed(void *argument)
+{
+    struct passed *passed = argument;
+
+    pthread_setspecific(last_words, passed);
+    for (int i = 0; i < BLOCKS; i++)
+        OPENSSL_free(passed->block[i]);
+    assert_int_equal(freed, 0);
+    return NULL;
+}
+
+static void blocks_kept_by_a_thread_end_with_it(void **state)
+{
+    static struct passed passed;
+    pthread_t thread;
+
+    (void)state;
+    skip_without_lists();
+    assert_int_equal(pthread_key_create(&last_words, note_freed), 0);
+    for (int i = 0; i < BLOCKS; i++)
+        passed.block[i] = OPENSSL_malloc(100 + (size_t)i);
+    assert_int_equal(pthread_create(&thread, NULL, free_passed, &passed), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(passed.freed, BLOCKS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(next_allocation_of_a_size_is_the_block_freed_last),
+        cmocka_unit_test(block_that_grew_serves_only_what_fits),
+        cmocka_unit_test(no_bytes_are_no_block),
+        cmocka_unit_test(thread_keeps_a_limited_number_of_bytes),
+        cmocka_unit_test(blocks_kept_by_a_thread_end_with_it),
+    };
+
+    return cmocka_run_group_tests(tests, use_lists, NULL);
+}
