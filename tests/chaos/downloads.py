@@ -64,7 +64,8 @@ class Server:
             text.write(f"[server]\nname = downloads-{os.getpid()}\nroot = {directory}/www\nrun_dir = {directory}\n"
                        f"listen = http://127.0.0.1:{self.port['http']} https://127.0.0.1:{self.port['https']}\n"
                        f"[control]\nsocket = {self.socket}\n[log]\naccess = off\n[tls]\ncertificate = {directory}/pem\nkey = {directory}/key\n"
-                       f"[workers]\nprocesses = {WORKERS}\nmax_processes = 64\ndispatch = {options.dispatch}\n")
+                       f"[workers]\nprocesses = {WORKERS}\nmax_processes = 64\ndispatch = {options.dispatch}\n"
+                       f"[connections]\nsend_timeout = {options.send_timeout}\n")
         self.output = open(os.path.join(directory, "output"), "w+", encoding="utf-8")
         self.process = subprocess.Popen([os.path.join(self.bin, "webserverd"), "-f", file], stdout=self.output, stderr=self.output)
         wait_until(lambda: len(self.workers("serving")) == WORKERS, "start of the server")
@@ -148,6 +149,8 @@ def main():
     parser.add_argument("--bin", default="build/release/bin", help="directory of webserverd")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--megabytes", type=float, default=64, help="size of the file")
+    # With --limit-rate, curl 7 reads up to 10 MB at once over HTTP/1.1, and then nothing until that is the average.
+    parser.add_argument("--send-timeout", default="10m", help="send_timeout of the server")
     parser.add_argument("--dispatch", choices=("kernel", "master"), default="kernel")
     options = parser.parse_args()
     adopt_orphans()
