@@ -131,7 +131,8 @@ void connection_read_lingering(struct connection *connection)
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got <= 0 || lingered_ns > LINGER_MAX_S * NS_PER_S)
+    if (got <= 0 ||
+        (lingered_ns > LINGER_MAX_S * NS_PER_S && !connection_receives_the_rest(connection)))
         connection_close(connection);
     else
         connection_set_deadline(connection, DEADLINE_LINGER);

@@ -240,10 +240,28 @@ static bool client_has_progressed(struct connection *connection)
     return true;
 }
 
+bool connection_receives_the_rest(struct connection *connection)
+{
+    const struct transaction_context *context = &connection->loop->context;
+    int before = connection->unacknowledged;
+
+    connection->unacknowledged = bytes_unsent(connection);
+    if (connection->unacknowledged == 0)
+        return false;
+    if (connection->unacknowledged != before)
+        connection->linger_from_ns = context->loop_now_ns;
+    return context->loop_now_ns - connection->linger_from_ns <
+           context->worker->config->connections_send_timeout * NS_PER_MS;
+}
+
 static void expire_connection(struct connection *connection)
 {
     enum deadline deadline = (enum deadline)connection->deadline;
 
+    if (deadline == DEADLINE_LINGER && connection_receives_the_rest(connection)) {
+        connection_restart_deadline(connection);
+        return;
+    }
     if (deadline == DEADLINE_SEND && client_has_progressed(connection))
         return;
     if (deadline != DEADLINE_LINGER)

@@ -44,6 +44,13 @@ void connection_wait_for_client(struct connection *connection);
 /* Counts bytes of that response; COMPLETE: they were the last. */
 void connection_count_sent(struct connection *connection, uint64_t bytes, bool complete);
 
+/*
+ * True if the client of CONNECTION, which lingers, has not received all, and has received something
+ * within send_timeout: then a close would lose the rest if the client sends anything more, such as
+ * a WINDOW_UPDATE. Restarts that time if it has.
+ */
+bool connection_receives_the_rest(struct connection *connection);
+
 /* Calls connections_retry_log() soon, again and again while the log ring has no space. */
 void loop_wait_for_log(struct event_loop *loop);
 

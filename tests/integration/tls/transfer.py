@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 
@@ -237,6 +238,60 @@ def after_ticks(server, slots):
         return {worker["slot"]: worker["uptime_s"] for worker in server.status()["workers"]["list"]}
     before = uptimes()
     until(lambda: all(uptimes().get(slot, 2 ** 31) >= before[slot] + 2 for slot in slots), "two seconds of the old workers")
+
+
+class SlowStream:
+    """A response over HTTP/2 without TLS, of which the client reads what the test wants, through a small buffer."""
+    DATA, SETTINGS, PING, WINDOW_UPDATE, END_STREAM, ACK = 0, 4, 6, 8, 1, 1
+
+    def __init__(self, server, name):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(("127.0.0.1", server.plain_port))
+        self.reader, self.received, self.ended = self.socket.makefile("rb"), 0, False
+        path = b"/" + name.encode()
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self.send(self.SETTINGS, 0, struct.pack("!HI", 4, 2 ** 31 - 1))
+        self.send(self.WINDOW_UPDATE, 0, struct.pack("!I", 2 ** 30))
+        self.send(1, 1, b"\x82\x86\x41\x01x\x04" + bytes([len(path)]) + path, flags=5)
+
+    def send(self, kind, stream, payload, flags=0):
+        self.socket.sendall(struct.pack("!I", len(payload))[1:] + bytes([kind, flags]) + struct.pack("!I", stream) + payload)
+
+    def read_frame(self):
+        head = self.reader.read(9)
+        length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+        payload = self.reader.read(length)
+        if kind == self.DATA:
+            self.received += length
+            self.ended = flags & self.END_STREAM != 0
+        elif kind == self.PING and not flags & self.ACK:
+            self.send(self.PING, 0, payload, self.ACK)
+
+
+@test
+def end_of_a_response_over_http2_reaches_a_slow_client(bench):
+    """Its WINDOW_UPDATE after the last byte has been sent, at which the worker ends, resets nothing."""
+    size = len(bench.files["large.bin"])
+    with bench.start(workers__processes=1) as server:
+        old = serving_pids(server, 1)[0]
+        stream = SlowStream(server, "large.bin")
+        while stream.received == 0:
+            stream.read_frame()
+        server.control("reload")
+        while size - stream.received > 200000:
+            stream.read_frame()
+        uptime = {worker["pid"]: worker["uptime_s"] for worker in server.status()["workers"]["list"]}[old]
+        until(lambda: has_ended(old) or any(worker["pid"] == old and worker["uptime_s"] >= uptime + 6
+                                            for worker in server.status()["workers"]["list"]), "some seconds")
+        stream.send(stream.WINDOW_UPDATE, 0, struct.pack("!I", 1000))
+        while not stream.ended:
+            stream.read_frame()
+        expect(stream.received, size, "bytes")
+        stream.reader.close()
+        stream.socket.close()
+        until(lambda: has_ended(old), "end of the old worker")
 
 
 @test
