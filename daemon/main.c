@@ -18,6 +18,11 @@ static int print_failure(const char *why)
     return EXIT_FAILURE;
 }
 
+static void print_note(const char *note)
+{
+    printf("note: %s\n", note);
+}
+
 /* -t and -T: also reads the certificates and keys. Returns the exit status. */
 static int check_config(const struct config *config, const struct options *options,
                         enum options_action action)
@@ -39,6 +44,7 @@ static int check_config(const struct config *config, const struct options *optio
         fputs("webserverd: the configuration ", stdout);
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
+        config_model_notes(config, print_note);
         config_acme_describe(config, stdout);
     }
     return EXIT_SUCCESS;

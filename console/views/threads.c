@@ -357,7 +357,7 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     cells[WORK].tone = TONE_NOTE;
 }
 
-/* The queue between the threads of a server of another program. */
+/* The queue between an acceptor and the threads of a worker, or of another program. */
 static void fill_thread_queue(struct cell *cells, const struct scene *scene,
                               const struct worker_sample *worker)
 {
@@ -366,12 +366,16 @@ static void fill_thread_queue(struct cell *cells, const struct scene *scene,
     double taken = model_worker_rate(scene->model, worker, METRIC_queue_taken);
     double wait = model_worker_rate(scene->model, worker, METRIC_queue_wait);
     double dropped = model_worker_value(scene->model, worker, METRIC_queue_dropped);
+    double oldest = model_worker_value(scene->model, worker, METRIC_queue_oldest);
     char text[TEXT_SHORT], other[TEXT_SHORT];
     struct cell *work = &cells[WORK];
 
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s of %s",
                text_count(text, waiting), text_count(other, places));
     work->tone = TONE_DIM;
+    if (oldest > 0)
+        summary_append(work->text, sizeof(work->text), work_width(scene), "oldest %s",
+                       text_latency(text, oldest));
     if (!isnan(taken)) {
         summary_append(work->text, sizeof(work->text), work_width(scene), "mean wait %s",
                        text_latency(text, taken > 0 ? wait / taken : NAN));
@@ -398,7 +402,8 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
         cell_text(&cells[STATE], TONE_DIM, "-");
         return;
     }
-    if (isnan(jobs) && isnan(waiting)) {
+    if ((isnan(jobs) && isnan(waiting)) ||
+        model_worker_value(scene->model, worker, METRIC_queue_capacity) > 0) {
         fill_thread_queue(cells, scene, worker);
         return;
     }
@@ -659,6 +664,7 @@ static const char *const help[] = {
     "o O maximum of offload threads per worker.",
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
+    "With the models pool and thread, 0.0 is the acceptor, and 0.queue the connection queue.",
     "Connections move to threads with less to do: GIVEN and TAKEN count them.",
     "Idle offload threads are folded into their queue; m shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",

@@ -61,6 +61,16 @@ uint64_t mailbox_waiting(const struct mailbox *mailbox)
     return atomic_load_explicit(mailbox->offered, memory_order_relaxed);
 }
 
+bool mailbox_is_empty(struct mailbox *mailbox)
+{
+    bool empty;
+
+    pthread_mutex_lock(&mailbox->lock);
+    empty = mailbox->first == NULL;
+    pthread_mutex_unlock(&mailbox->lock);
+    return empty;
+}
+
 /* Empties the queue and returns its items, linked by next; NULL if there are none. */
 static struct mailbox_item *take_all(struct mailbox *mailbox)
 {

@@ -48,6 +48,9 @@ void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, mailbox_de
  */
 bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver);
 
+/* True if nothing is queued. Any thread. */
+bool mailbox_is_empty(struct mailbox *mailbox);
+
 /* Number of offered items in the queue. Any thread. */
 uint64_t mailbox_waiting(const struct mailbox *mailbox);
 

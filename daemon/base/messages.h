@@ -60,6 +60,11 @@ struct message_offload {
     uint32_t min, max;
 };
 
+struct message_queue {
+    uint32_t order, full; /* enum config_queue_order, config_queue_full */
+    uint32_t places;
+};
+
 struct message_balance {
     uint32_t on; /* 0 or 1 */
 };

@@ -24,6 +24,7 @@ struct offload {
     sem_t places; /* free places in the ring */
     sem_t jobs;   /* counts the jobs in the ring, and wake-ups of threads that should end */
     struct segment_worker *block;
+    bool in_submitter; /* jobs run in the thread that submits them */
 
     pthread_mutex_t lock; /* guards the members below and the block's offload metrics; innermost */
     struct offload_job **ring;
@@ -144,10 +145,8 @@ static void finish_job(struct mailbox_item *item, void *receiver)
     job->finish(job);
 }
 
-static void run_job(struct offload_job *job, struct segment_activity *activity)
+static void run_job(struct offload_job *job)
 {
-    segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
-                          job->work.length);
     PROBE_OFFLOAD_RUN(job, job->work, job->queued_ns);
     job->run(job);
     PROBE_OFFLOAD_DONE(job);
@@ -175,8 +174,11 @@ static void run_jobs(struct offload *offload, struct segment_activity *activity)
         pthread_mutex_unlock(&offload->lock);
         if (leave)
             return;
-        if (job != NULL)
-            run_job(job, activity);
+        if (job == NULL)
+            continue;
+        segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
+                              job->work.length);
+        run_job(job);
     }
 }
 
@@ -221,6 +223,7 @@ struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
     }
     offload->length = queue_length;
     offload->block = block;
+    offload->in_submitter = max == 0;
     sem_init(&offload->places, 0, queue_length);
     sem_init(&offload->jobs, 0, 0);
     pthread_mutex_init(&offload->lock, NULL);
@@ -239,9 +242,14 @@ struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
 
 bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t now_ns)
 {
+    job->queued_ns = now_ns;
+    if (offload->in_submitter) {
+        segment_activity_state(job->activity, job->state, now_ns);
+        run_job(job);
+        return true;
+    }
     if (sem_trywait(&offload->places) != 0)
         return false;
-    job->queued_ns = now_ns;
     PROBE_OFFLOAD_QUEUE(job, job->work);
     pthread_mutex_lock(&offload->lock);
     check_oldest_job(offload, now_ns);

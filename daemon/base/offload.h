@@ -31,13 +31,17 @@ struct offload_job {
     void (*finish)(struct offload_job *job); /* on the owner's thread, when its mailbox delivers */
     struct span work;                        /* shown by the consoles; lives as long as the job */
     enum thread_state state;                 /* the offload thread has it while it runs the job */
+    struct segment_activity *activity;       /* the submitting thread's */
     struct mailbox *owner;                   /* receives the finished job */
     uint64_t queued_ns;                      /* set by offload_submit() */
 };
 
 struct offload;
 
-/* Starts MIN threads. BLOCK is the worker's (borrowed). NULL with errno on failure. */
+/*
+ * Starts MIN threads; with MAX 0 jobs run in the thread that submits them. BLOCK is the worker's
+ * (borrowed). NULL with errno on failure.
+ */
 struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
                               struct segment_worker *block);
 

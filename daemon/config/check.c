@@ -10,7 +10,7 @@
 
 #define HSTS_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=;- "
 
-enum { HSTS_MAX = 128 };
+enum { HSTS_MAX = 128, POOL_THREADS = 16 };
 
 static const char error_pages_advice[] = "write it from the document root, as in /errors";
 static const char fallback_advice[] = "write it from the document root, as in /index.html";
@@ -91,10 +91,13 @@ void config_draft_complete(struct config_draft *draft)
     complete_paths(draft);
     if (config->workers_threads != 0)
         return;
-    /* auto: the cores divided among the processes, at least 1 each and at most max_threads */
-    threads = (online > 0 ? (uint64_t)online : 1) / config->workers_processes;
-    if (threads > config->workers_max_threads)
-        threads = config->workers_max_threads;
+    /* auto, at least 1 and at most max_threads */
+    if (config->workers_model == MODEL_EVENTS) /* the cores divided among the processes */
+        threads = (online > 0 ? (uint64_t)online : 1) / config->workers_processes;
+    else
+        threads = config->workers_model == MODEL_POOL ? POOL_THREADS : UINT32_MAX;
+    if (threads > config->workers_max_threads - MODEL_ACCEPTORS(config->workers_model))
+        threads = config->workers_max_threads - MODEL_ACCEPTORS(config->workers_model);
     config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
 }
 
@@ -312,6 +315,71 @@ bool config_needs_tls(const struct config *config)
     return false;
 }
 
+/* The model of the workers */
+
+const char *const config_model_names[] = {"events", "pool", "thread"};
+const char *const config_queue_order_names[] = {"fifo", "lifo"};
+const char *const config_queue_full_names[] = {"block", "drop-tail", "drop-head", "drop-random"};
+
+const char *config_model_conflict(const struct config *config, uint32_t model)
+{
+    if (model == MODEL_EVENTS)
+        return NULL;
+    if (config_needs_tls(config) && config->tls_keys_process)
+        return "it cannot use the keys process: set tls.keys_process = off, or model = events";
+    if (config->workers_threads >= config->workers_max_threads)
+        return "its acceptor needs a place: set workers.max_threads above workers.threads";
+    return NULL;
+}
+
+static void check_model(struct config_draft *draft)
+{
+    const char *conflict = config_model_conflict(draft->config, draft->config->workers_model);
+
+    if (conflict == NULL || draft->faulty[KEY_workers_model] ||
+        draft->faulty[KEY_workers_threads] || draft->faulty[KEY_workers_max_threads] ||
+        draft->faulty[KEY_server_listen] || draft->faulty[KEY_tls_keys_process])
+        return;
+    config_report_error(&draft->report, &draft->set_at[KEY_workers_model], "", "model = %s: %s",
+                        config_model_names[draft->config->workers_model], conflict);
+}
+
+static void note_of_key(const struct config *config, enum config_key_number key, const char *model,
+                        void (*print)(const char *note))
+{
+    char note[CONFIG_ADVICE_MAX];
+
+    if (strcmp(config_origin(config, key), "default") == 0)
+        return;
+    snprintf(note, sizeof(note), "model = %s: %s.%s has no effect", model, config_keys[key].section,
+             config_keys[key].name);
+    print(note);
+}
+
+void config_model_notes(const struct config *config, void (*print)(const char *note))
+{
+    static const enum config_key_number of_events[] = {
+        KEY_workers_offload_threads, KEY_workers_offload_queue, KEY_workers_balance_connections,
+        KEY_http2_max_concurrent_streams};
+    static const enum config_key_number of_queue[] = {KEY_workers_queue_order,
+                                                      KEY_workers_queue_full};
+    const char *model = config_model_names[config->workers_model];
+    char note[CONFIG_ADVICE_MAX];
+
+    if (config->workers_model == MODEL_EVENTS) {
+        for (size_t i = 0; i < ARRAY_LENGTH(of_queue); i++)
+            note_of_key(config, of_queue[i], model, print);
+        return;
+    }
+    if (config->http2_enabled) {
+        snprintf(note, sizeof(note), "model = %s speaks HTTP/1 only: http2.enabled has no effect",
+                 model);
+        print(note);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(of_events); i++)
+        note_of_key(config, of_events[i], model, print);
+}
+
 /* "max-age=SECONDS", and perhaps directives after a ';' (RFC 6797 section 6.1). */
 static void check_hsts(struct config_report *report, const struct config_place *place,
                        const char *value)
@@ -518,6 +586,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
                             "jail = strict is not possible: webserverd -V shows what is missing");
     check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
     check_order(draft, KEY_workers_threads, KEY_workers_max_threads);
+    check_model(draft);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
     check_follow_into(draft, system);

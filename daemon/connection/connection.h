@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 struct connection;
+struct connection_queue;
 struct listen_socket;
 struct signer;
 struct tls_session;
@@ -87,6 +88,16 @@ struct shed_request {
     uint32_t visited;        /* threads */
 };
 
+/* A thread that waits for a change of a connection queue. See connection_queue.h. */
+struct queue_waiter {
+    struct mailbox_item item;
+    mailbox_deliver_fn *deliver;
+    struct mailbox *mailbox;
+    TAILQ_ENTRY(queue_waiter) link;
+    bool waiting; /* is in a list of the queue */
+    bool posted;  /* its item is in the mailbox */
+};
+
 /* The event loop of a serving thread. Only that thread uses it; others post to the mailbox. */
 struct event_loop {
     struct event_base *base;
@@ -105,8 +116,11 @@ struct event_loop {
     struct shed_request shed;                           /* the own request... */
     bool shed_pending;                                  /* ...is under way */
     uint64_t shed_after_ns;                             /* no other one before; monotonic */
-    struct tls_context *tls; /* of new connections, a reference; NULL: none uses TLS */
-    struct signer *signer;   /* has the keys process sign; NULL: the keys are in this process */
+    struct tls_context *tls;        /* of new connections, a reference; NULL: none uses TLS */
+    struct connection_queue *queue; /* NULL: the model is events */
+    struct queue_waiter waiter;     /* for a connection, or an acceptor's for room in queue */
+    bool acceptor;         /* puts new connections into queue, and serves those that it drops */
+    struct signer *signer; /* has the keys process sign; NULL: the keys are in this process */
     struct transaction_context context;
     struct loop_space *space;
 };

@@ -62,6 +62,7 @@ static bool submit_warm(struct file_window *window, struct connection *connectio
                                      .finish = finish_warm,
                                      .work = file->file_path,
                                      .state = THREAD_STATE_FILE,
+                                     .activity = context->activity,
                                      .owner = context->mailbox};
     warm->window = window;
     warm->connection = connection;

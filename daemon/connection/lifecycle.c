@@ -7,6 +7,7 @@
 #include "daemon/base/messages.h"
 #include "daemon/base/probes.h"
 #include "daemon/config/value.h"
+#include "daemon/connection/connection_queue.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/opening.h"
 #include "daemon/connection/read_buffer.h"
@@ -477,7 +478,8 @@ static bool adopt_arrival(struct event_loop *loop, struct arrival *arrival)
     enum client_limit_verdict verdict;
     struct connection *connection = NULL;
 
-    connection_count_received(loop->context.worker);
+    if (arrival->passed)
+        connection_count_received(loop->context.worker);
     if (close_untrusted(loop, arrival->fd, arrival->address, arrival->opening)) {
         free(arrival);
         return true;
@@ -516,6 +518,35 @@ void connection_adopt_arrival(struct mailbox_item *item, void *receiver)
         shed_ask(loop, SHORTAGE_MEMORY);
 }
 
+/* connection_adopt_arrival() frees an item: its successor is read before. */
+void connections_refuse(struct event_loop *loop, struct arrival *dropped)
+{
+    struct mailbox_item *item = dropped != NULL ? &dropped->item : NULL;
+
+    while (item != NULL) {
+        struct mailbox_item *next = item->next;
+
+        connection_adopt_arrival(item, loop);
+        item = next;
+    }
+}
+
+bool connection_enqueue(struct event_loop *loop, int fd,
+                        const uint8_t address[CLIENT_ADDRESS_BYTES], uint8_t opening)
+{
+    struct arrival *arrival = calloc(1, sizeof(*arrival));
+
+    if (arrival == NULL) {
+        admission_reject(&loop->context, fd, address, CLIENT_LIMIT_UNCOUNTED, opening != 0);
+        return false;
+    }
+    arrival->fd = fd;
+    arrival->opening = opening;
+    memcpy(arrival->address, address, sizeof(arrival->address));
+    connections_refuse(loop, connection_queue_put(loop->queue, arrival, loop->context.loop_now_ns));
+    return true;
+}
+
 struct arrival *connection_to_arrival(struct connection *connection,
                                       const struct worker_context *worker)
 {
@@ -524,6 +555,7 @@ struct arrival *connection_to_arrival(struct connection *connection,
     struct arrival *arrival = can_go ? malloc(sizeof(*arrival) + length) : NULL;
 
     if (arrival != NULL) {
+        arrival->passed = false;
         arrival->proxied = connection->client.proxied;
         arrival->opening = connection->opening;
         arrival->fd = connection->fd;

@@ -13,10 +13,13 @@
 /* A connection in transit: its descriptor and state. */
 struct arrival {
     struct mailbox_item item;
+    TAILQ_ENTRY(arrival) link; /* in a connection queue, as the next */
+    uint64_t queued_ns;        /* monotonic clock */
     int fd;
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
+    bool passed;     /* by the master, which counts those that are received */
     bool admitted;   /* was already open in another thread or worker */
     bool idle;       /* and was not active there */
     bool proxied;    /* the address is that of a PROXY header */
@@ -32,6 +35,13 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
                        uint8_t opening);
 
 /*
+ * Puts FD, just accepted from ADDRESS, into the loop's queue; those that are dropped for it are
+ * answered 503 on this loop. Returns false if there was no memory for it. An acceptor.
+ */
+bool connection_enqueue(struct event_loop *loop, int fd,
+                        const uint8_t address[CLIENT_ADDRESS_BYTES], uint8_t opening);
+
+/*
  * Begins the next protocol of a connection whose PROXY header has been read: TLS or HTTP. Returns
  * false if out of memory; then the connection is unchanged.
  */
@@ -42,6 +52,9 @@ bool connection_begin(struct connection *connection);
  * it; frees it. If there was no memory for it, closes an idle connection.
  */
 void connection_adopt_arrival(struct mailbox_item *item, void *receiver);
+
+/* Serves the connections that a queue has dropped, linked by item.next: an acceptor answers 503. */
+void connections_refuse(struct event_loop *loop, struct arrival *dropped);
 
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);

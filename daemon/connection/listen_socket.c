@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/network.h"
+#include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/transaction/admission.h"
@@ -29,6 +30,7 @@ struct listen_socket {
     uint8_t opening; /* enum opening: what its connections begin with */
     bool paused;     /* out of descriptors or memory */
     bool at_limit;   /* [connections] max is reached */
+    bool blocked;    /* the connection queue is full */
 };
 
 /*
@@ -117,6 +119,25 @@ static bool must_wait(struct listen_socket *listener)
     return true;
 }
 
+/* New connections stay in the accept queue of the kernel until the connection queue has room. */
+static bool queue_is_full(struct listen_socket *listener)
+{
+    struct event_loop *loop = listener->loop;
+
+    if (loop->queue == NULL || connection_queue_admits(loop->queue, &loop->waiter))
+        return false;
+    event_del(&listener->event);
+    listener->blocked = true;
+    return true;
+}
+
+static bool accept_or_enqueue(struct listen_socket *listener, int client, const uint8_t *address)
+{
+    if (listener->loop->queue != NULL)
+        return connection_enqueue(listener->loop, client, address, listener->opening);
+    return connection_accept(listener->loop, client, address, listener->opening);
+}
+
 /*
  * The first call finds a waiting connection; for the next ones nothing is closed, because maybe no
  * other one waits. If one does, this is called again.
@@ -130,13 +151,14 @@ static void on_client_waiting(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     loop_enter(loop);
     segment_activity_state(loop->context.activity, THREAD_STATE_ACCEPT, loop->context.loop_now_ns);
-    for (int i = 0; i < ACCEPTS_PER_EVENT && !must_wait(listener); i++) {
+    for (int i = 0; i < ACCEPTS_PER_EVENT && !must_wait(listener) && !queue_is_full(listener);
+         i++) {
         uint8_t address[CLIENT_ADDRESS_BYTES];
         int client = accept_waiting_client(listener, address), error = errno;
 
         if (client >= 0) {
             waits = false;
-            if (!connection_accept(loop, client, address, listener->opening))
+            if (!accept_or_enqueue(listener, client, address))
                 make_room_for_client(loop, SHORTAGE_MEMORY);
         } else if (is_shortage(error)) {
             if (waits)
@@ -219,6 +241,29 @@ void listen_sockets_retry(struct event_loop *loop)
         else
             loop_start_timer(loop->listen_retry, LIMIT_RETRY_MS);
     }
+}
+
+void listen_sockets_unblock(struct event_loop *loop)
+{
+    struct listen_socket *listener;
+
+    LIST_FOREACH(listener, &loop->listen_sockets, link)
+    {
+        if (listener->blocked && event_add(&listener->event, NULL) == 0)
+            listener->blocked = false;
+    }
+}
+
+bool listen_sockets_are_blocked(const struct event_loop *loop)
+{
+    const struct listen_socket *listener;
+    bool blocked = false;
+
+    LIST_FOREACH(listener, &loop->listen_sockets, link)
+    {
+        blocked |= listener->blocked;
+    }
+    return blocked;
 }
 
 void listen_sockets_resume(struct event_loop *loop)

@@ -23,6 +23,12 @@ void listen_sockets_drop(struct event_loop *loop);
 /* Resumes accepting on sockets that paused for lack of descriptors or memory. Once a second. */
 void listen_sockets_resume(struct event_loop *loop);
 
+/* Resumes accepting on sockets that wait for room in the connection queue. */
+void listen_sockets_unblock(struct event_loop *loop);
+
+/* True if some wait for that. */
+bool listen_sockets_are_blocked(const struct event_loop *loop);
+
 /*
  * Resumes accepting on sockets that paused at [connections] max, if fewer are open now. On
  * listen_retry.

@@ -79,11 +79,17 @@ void capacity_raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Number of threads of a worker with THREADS that accept connections. */
+static uint32_t listening_threads(const struct config *config, uint32_t threads)
+{
+    return config->workers_model == MODEL_EVENTS ? threads : MODEL_ACCEPTORS(config->workers_model);
+}
+
 uint32_t capacity_listen_sockets(const struct config *config)
 {
     return config->workers_dispatch == DISPATCH_MASTER
                ? 1
-               : config->workers_processes * config->workers_threads;
+               : config->workers_processes * listening_threads(config, config->workers_threads);
 }
 
 /*
@@ -94,7 +100,8 @@ static uint64_t descriptors_of_worker(const struct config *config, uint32_t thre
 {
     uint32_t links = config->tls_keys_process && config_needs_tls(config) ? 2 : 0;
 
-    return FIXED_DESCRIPTORS + threads * (2 + links + 2 * config->server_listen.count);
+    return FIXED_DESCRIPTORS + threads * (2 + links) +
+           2 * (uint64_t)listening_threads(config, threads) * config->server_listen.count;
 }
 
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit)
@@ -110,7 +117,8 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
 {
     uint64_t addresses = config->server_listen.count;
     uint64_t of_worker = descriptors_of_worker(config, threads);
-    uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads +
+    uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count +
+                         addresses * count * listening_threads(config, threads) +
                          config->host_count + LOG_FILES_DESCRIPTORS * log_targets_count(config);
     uint64_t needed = of_worker > of_master ? of_worker : of_master;
     struct rlimit limit;
@@ -162,13 +170,16 @@ static int reserve_memory(struct segment *segment, uint32_t count, uint32_t thre
 int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
                      size_t size)
 {
+    const struct config *config = master->config;
+    uint32_t slots = threads + MODEL_ACCEPTORS(config->workers_model);
+
     assert(count <= segment_count(&master->segment, SEGMENT_WORKERS) &&
-           threads <= segment_threads_per_worker(&master->segment));
-    if (check_descriptors(master->config, count, threads, why, size) != 0 ||
-        reserve_memory(&master->segment, count, threads, why, size) != 0)
+           slots <= segment_threads_per_worker(&master->segment));
+    if (check_descriptors(config, count, threads, why, size) != 0 ||
+        reserve_memory(&master->segment, count, slots, why, size) != 0)
         return -1;
-    if (master->config->workers_dispatch == DISPATCH_KERNEL &&
-        listeners_grow(master->listeners, count * threads) != 0) {
+    if (config->workers_dispatch == DISPATCH_KERNEL &&
+        listeners_grow(master->listeners, count * listening_threads(config, threads)) != 0) {
         snprintf(why, size, "cannot open listen sockets for %u %s: %s", count * threads,
                  units_plural(count * threads, "thread", "threads"), strerror(errno));
         return -1;

@@ -7,6 +7,8 @@
 #include "common/clock.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/config/load.h"
+#include "daemon/config/value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +107,9 @@ struct control_reply command_threads(const struct call *call)
     if (call->argument_count == 0)
         return command_reply(list_numbers(master, master->config->workers_threads,
                                           workers_threads(&master->workers)));
-    number = command_number(call, "serving threads", segment_threads_per_worker(&master->segment),
+    number = command_number(call, "serving threads",
+                            segment_threads_per_worker(&master->segment) -
+                                MODEL_ACCEPTORS(master->config->workers_model),
                             &failed);
     if (number == 0)
         return failed;
@@ -166,6 +170,125 @@ struct control_reply command_balance(const struct call *call)
     workers_send_balance(call->master);
     rebalance_switched(call->master);
     return command_reply(report_balance(call->master));
+}
+
+/* model */
+
+static json_t *report_model(void *owner, uint64_t model)
+{
+    const struct master *master = owner;
+    const struct config *config = master->config;
+
+    if (config->workers_model != model)
+        return control_error("the model stays %s: %s", config_model_names[config->workers_model],
+                             master->reload.last_failure != NULL ? master->reload.last_failure
+                                                                 : "the new workers did not serve");
+    return json_pack(
+        "{s:b, s:s, s:i, s:i}", "ok", 1, "model", config_model_names[config->workers_model],
+        "wanted", (int)config->workers_threads, "actual", (int)workers_threads(&master->workers));
+}
+
+/*
+ * Without a reload of the configuration: new workers have the model when they serve, and the old
+ * ones leave.
+ */
+struct control_reply command_model(const struct call *call)
+{
+    struct master *master = call->master;
+    struct config *config = master->config;
+    uint32_t before = config->workers_model;
+    const char *conflict;
+    int model;
+
+    if (call->argument_count == 0)
+        return command_reply(report_model(master, before));
+    model = table_find(call->argument[0], config_model_names, ARRAY_LENGTH(config_model_names));
+    if (model < 0)
+        return command_reply(control_error("invalid model '%.64s' (valid: events, pool, thread)",
+                                           call->argument[0]));
+    conflict = config_model_conflict(config, (uint32_t)model);
+    if (conflict != NULL)
+        return command_reply(control_error("model %s: %s", config_model_names[model], conflict));
+    if ((uint32_t)model == before)
+        return command_reply(report_model(master, before));
+    config->workers_model = (uint32_t)model;
+    master->reload.model_before = before;
+    if (!reload_renew(master, RENEWAL_MODEL) || master->reload.previous == NULL) {
+        config->workers_model = before;
+        return command_reply(control_error("the model stays %s: %s", config_model_names[before],
+                                           master->reload.waiting || master->reload.refusal == NULL
+                                               ? "a reload is under way"
+                                               : master->reload.refusal));
+    }
+    command_log_change(call, "model", config_model_names[before], config_model_names[model]);
+    command_changed_key(call, KEY_workers_model);
+    return (struct control_reply){
+        .in_force = threads_settled, .report = report_model, .token = (uint64_t)model};
+}
+
+/* queue */
+
+static json_t *report_queue(const struct master *master)
+{
+    const struct config *config = master->config;
+
+    return json_pack("{s:b, s:s, s:s, s:s, s:i}", "ok", 1, "model",
+                     config_model_names[config->workers_model], "order",
+                     config_queue_order_names[config->workers_queue_order], "full",
+                     config_queue_full_names[config->workers_queue_full], "places",
+                     (int)config->workers_connection_queue);
+}
+
+/* Returns false if WORD is neither order nor policy nor number of places. */
+static bool set_queue(struct config *config, const char *word)
+{
+    int order = table_find(word, config_queue_order_names, ARRAY_LENGTH(config_queue_order_names));
+    int full = table_find(word, config_queue_full_names, ARRAY_LENGTH(config_queue_full_names));
+    uint64_t places;
+
+    if (order >= 0)
+        config->workers_queue_order = (uint32_t)order;
+    else if (full >= 0)
+        config->workers_queue_full = (uint32_t)full;
+    else if (units_parse_number(word, &places) == 0 && places >= 1 &&
+             places <= config_value_max(&config_keys[KEY_workers_connection_queue]))
+        config->workers_connection_queue = (uint32_t)places;
+    else
+        return false;
+    return true;
+}
+
+static void describe_queue(const struct config *config, char *text, size_t size)
+{
+    snprintf(text, size, "%s, %s, %u places", config_queue_order_names[config->workers_queue_order],
+             config_queue_full_names[config->workers_queue_full], config->workers_connection_queue);
+}
+
+struct control_reply command_queue(const struct call *call)
+{
+    struct config *config = call->master->config, before = *config;
+    char from[64], to[64];
+
+    for (int i = 0; i < call->argument_count; i++)
+        if (!set_queue(config, call->argument[i])) {
+            config->workers_queue_order = before.workers_queue_order;
+            config->workers_queue_full = before.workers_queue_full;
+            config->workers_connection_queue = before.workers_connection_queue;
+            return command_reply(control_error(
+                "invalid word '%.64s' (valid: fifo, lifo; block, drop-tail, drop-head, "
+                "drop-random; a number of places, 1-65536)",
+                call->argument[i]));
+        }
+    if (call->argument_count == 0)
+        return command_reply(report_queue(call->master));
+    describe_queue(&before, from, sizeof(from));
+    describe_queue(config, to, sizeof(to));
+    command_log_change(call, "connection queue", from, to);
+    command_changed_key(call, KEY_workers_queue_order);
+    command_changed_key(call, KEY_workers_queue_full);
+    command_changed_key(call, KEY_workers_connection_queue);
+    workers_send_queue(call->master);
+    return command_reply(report_queue(call->master));
 }
 
 /* offload-threads */
@@ -248,6 +371,10 @@ struct control_reply command_offload_threads(const struct call *call)
         return command_reply(
             control_error("invalid number of offload threads '%.64s' (valid: N or MIN-MAX, 1-%d)",
                           call->argument[0], SEGMENT_OFFLOAD_THREADS));
+    if (master->config->workers_model != MODEL_EVENTS)
+        return command_reply(
+            control_error("model %s has no offload threads: its threads do this work themselves",
+                          config_model_names[master->config->workers_model]));
     format_range(before, sizeof(before), master->config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
     command_log_change(call, "offload threads in each worker", before, after);

@@ -105,6 +105,7 @@ struct certificates {
 enum renewal {
     RENEWAL_CONFIG, /* everything */
     RENEWAL_ROOTS,  /* not the configuration, whatever its file says by now */
+    RENEWAL_MODEL,  /* the model of the workers, by command, otherwise the same */
     RENEWAL_USERS,  /* the contents of users files, otherwise the same */
 };
 
@@ -138,6 +139,7 @@ struct reload {
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */
     enum renewal renewal;   /* of the last attempt */
+    uint32_t model_before;  /* enum config_model, of the last RENEWAL_MODEL */
     uint64_t started, done; /* numbers of attempts */
     uint64_t last_attempt;  /* 0: the last request was refused */
     char *last_failure;     /* NULL: the last attempt succeeded */

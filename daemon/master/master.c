@@ -287,6 +287,11 @@ static void warn_of_sandbox(const struct config *config)
                   "this kernel has no seccomp filters: workers can make any system call");
 }
 
+static void log_note(const char *note)
+{
+    event_log(LEVEL_INFO, "%s", note);
+}
+
 static int start_master(struct master *master)
 {
     /* After an upgrade the process already runs in the background. */
@@ -313,6 +318,7 @@ static int start_master(struct master *master)
     segment_publish(&master->segment);
     summary_set_interval(master, master->config->log_summary_interval);
     warn_of_sandbox(master->config);
+    config_model_notes(master->config, log_note);
     supervisor_reconcile(master);
     if (!master->upgrade.inheritance.pending) {
         auxiliary_start_metrics(master);

@@ -167,7 +167,7 @@ static int renew_certificates(struct master *master, char *why, size_t size)
 {
     enum renewal renewal = master->reload.renewal;
 
-    if (renewal == RENEWAL_CONFIG)
+    if (renewal == RENEWAL_CONFIG || renewal == RENEWAL_MODEL)
         return certificates_load(master, why, size);
     tls_context_hold(master->certificates.tls);
     return 0;
@@ -276,6 +276,7 @@ static struct config *config_of_reload(struct master *master)
 {
     switch (master->reload.renewal) {
     case RENEWAL_ROOTS:
+    case RENEWAL_MODEL:
         return master->config;
     case RENEWAL_USERS:
         return renew_users(master);
@@ -464,6 +465,8 @@ int act_abandon_reload(struct master *master)
     reload->previous_roots = (struct roots){.count = 0};
     free_config(master->config, reload->previous);
     master->config = reload->previous;
+    if (reload->renewal == RENEWAL_MODEL)
+        master->config->workers_model = reload->model_before;
     tls_context_free(master->certificates.tls);
     master->certificates.tls = reload->previous_tls;
     reload->previous_tls = NULL;

@@ -27,6 +27,7 @@ static void record_start(struct worker_process *worker)
     struct segment_worker_slot *slot = segment_worker_slot(&master->segment, worker->slot);
 
     worker->generation = master->workers.generation;
+    worker->model = master->config->workers_model;
     worker->threads_sent = worker->threads_actual = 0;
     worker->broadcasts_done = master->workers.broadcasts;
     worker->dispatched = worker->returned = worker->returns_allowed = 0;
@@ -58,10 +59,11 @@ static int worker_act_resized(struct worker_process *worker)
 
 static int worker_act_count_in(struct worker_process *worker)
 {
+    uint32_t threads = worker_process_threads(worker);
+
     worker_act_resized(worker);
-    event_log(LEVEL_INFO, "worker slot %u serves with %u %s (pid %d)", worker->slot,
-              worker->threads_actual, units_plural(worker->threads_actual, "thread", "threads"),
-              worker->pid);
+    event_log(LEVEL_INFO, "worker slot %u serves with %u %s (pid %d)", worker->slot, threads,
+              units_plural(threads, "thread", "threads"), worker->pid);
     dispatch_resume(worker->master);
     rebalance_added(worker->master, worker);
     return 0;
@@ -264,7 +266,9 @@ static struct worker_process *find_slot(struct master *master)
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state == WORKER_NONE &&
-            segment_reserve(&master->segment, i, master->config->workers_threads) == 0)
+            segment_reserve(&master->segment, i,
+                            master->config->workers_threads +
+                                MODEL_ACCEPTORS(master->config->workers_model)) == 0)
             return &workers->worker[i];
     return NULL;
 }
@@ -631,6 +635,9 @@ static uint64_t answered_ns(struct worker_process *worker)
     uint32_t threads = worker->threads_actual < worker->threads_sent ? worker->threads_actual
                                                                      : worker->threads_sent;
     uint64_t oldest = asked_ns(monitor, &segment_worker(segment, worker->slot)->answer);
+
+    if (worker->model == MODEL_THREAD) /* the others come and go */
+        threads = MODEL_ACCEPTORS(worker->model);
 
     for (uint32_t i = 0; i < threads && worker->state == WORKER_SERVING; i++) {
         uint64_t asked = asked_ns(monitor, &segment_thread(segment, first + i)->answer);

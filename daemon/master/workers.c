@@ -258,7 +258,8 @@ void worker_process_take_connections(struct worker_process *worker)
 void worker_process_send_threads(struct worker_process *worker)
 {
     struct segment *segment = &worker->master->segment;
-    const struct message_threads message = {worker->master->config->workers_threads};
+    const struct message_threads message = {worker->master->config->workers_threads +
+                                            MODEL_ACCEPTORS(worker->model)};
     int failed;
 
     if (worker->resizing || worker->threads_sent == message.count)
@@ -508,8 +509,8 @@ uint32_t workers_threads(const struct workers *workers)
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (is_current_serving(workers, &workers->worker[i]) &&
-            workers->worker[i].threads_actual < least)
-            least = workers->worker[i].threads_actual;
+            worker_process_threads(&workers->worker[i]) < least)
+            least = worker_process_threads(&workers->worker[i]);
     return least == UINT32_MAX ? 0 : least;
 }
 
@@ -637,6 +638,19 @@ void workers_send_balance(const struct master *master)
         if (workers->worker[i].state != WORKER_NONE)
             channel_send(workers->worker[i].commands, MESSAGE_BALANCE, &message, sizeof(message),
                          -1, false);
+}
+
+void workers_send_queue(const struct master *master)
+{
+    const struct config *config = master->config;
+    const struct message_queue message = {config->workers_queue_order, config->workers_queue_full,
+                                          config->workers_connection_queue};
+    const struct workers *workers = &master->workers;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            channel_send(workers->worker[i].commands, MESSAGE_QUEUE, &message, sizeof(message), -1,
+                         false);
 }
 
 void workers_send_offload(const struct workers *workers)

@@ -39,7 +39,8 @@ struct worker_process {
     bool reported_late;       /* a warning says that it has been leaving for long */
     uint64_t broken_ns;       /* monotonic clock; 0: its channels are not known to be closed */
     const char *killed_for;   /* "hung": why the master killed it; NULL: it did not */
-    uint32_t threads_sent;    /* as last sent */
+    uint32_t model;           /* enum config_model, of its configuration */
+    uint32_t threads_sent;    /* as last sent; with the acceptor, as the next */
     uint32_t threads_actual;  /* as last reported */
     bool resizing;            /* threads_sent has not been reported yet */
     uint64_t broadcasts_done; /* number of the last broadcast it has completed */
@@ -107,6 +108,14 @@ void worker_process_take_connections(struct worker_process *worker);
  * Sends the configured number of threads with slots for them, unless already sent or the last
  * change is not reported yet. With too few free slots it sends fewer; call again later.
  */
+/* Number of its serving threads, without the acceptor. */
+static inline uint32_t worker_process_threads(const struct worker_process *worker)
+{
+    uint32_t acceptors = MODEL_ACCEPTORS(worker->model);
+
+    return worker->threads_actual > acceptors ? worker->threads_actual - acceptors : 0;
+}
+
 void worker_process_send_threads(struct worker_process *worker);
 
 /*
@@ -222,6 +231,7 @@ bool workers_hold_back(const struct workers *workers);
  */
 void workers_send_memory(const struct workers *workers);
 void workers_send_balance(const struct master *master);
+void workers_send_queue(const struct master *master);
 void workers_send_offload(const struct workers *workers);
 
 /* Sends the keys of the session tickets to all workers. There are some. */

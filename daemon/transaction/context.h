@@ -176,8 +176,9 @@ struct accept_encoding_memo {
 /* Belongs to one serving thread; no other uses it. */
 struct transaction_context {
     const struct worker_context *worker;
-    struct mailbox *mailbox;  /* receives finished offload jobs */
-    uint32_t jobs_out;        /* offload jobs not finished yet */
+    struct mailbox *mailbox; /* receives finished offload jobs */
+    uint32_t jobs_out;       /* offload jobs not finished yet */
+    bool unavailable; /* all requests are answered 503: a full queue has dropped the connections */
     bool closing_connections; /* all connections close after their next response... */
     bool closing_secure;      /* ...or those over TLS */
 

@@ -138,6 +138,7 @@ static struct load_job *new_load_job(const struct transaction *transaction, stru
                                      .finish = finish_load,
                                      .work = {load->path, path.length},
                                      .state = THREAD_STATE_FILE,
+                                     .activity = transaction->context->activity,
                                      .owner = transaction->context->mailbox};
     load->context = transaction->context;
     load->client = transaction->client;

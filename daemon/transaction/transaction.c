@@ -127,6 +127,11 @@ static enum transaction_result respond_to_request(struct transaction *transactio
     enum transaction_result challenged;
     int status;
 
+    if (UNLIKELY(transaction->context->unavailable)) {
+        transaction->client->closing = true;
+        transaction->client->linger_wanted = true;
+        return reply_error(transaction, 503);
+    }
     if (UNLIKELY(challenge_is_pending(transaction)) && handler_challenge(transaction, &challenged))
         return challenged;
     if (UNLIKELY(transaction->client->secure) && transaction->context->worker->sites.count > 1 &&

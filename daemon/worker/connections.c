@@ -1,5 +1,7 @@
+#include "common/clock.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/transaction/shortage.h"
@@ -65,7 +67,7 @@ void worker_listeners_assign(struct worker *worker)
             listener->thread = UNASSIGNED; /* its thread is exiting and closes it */
         if (i > 0 && listener->row != listener[-1].row)
             rank++;
-        assign_socket(worker, listener, rank % worker->count);
+        assign_socket(worker, listener, worker->queue != NULL ? 0 : rank % worker->count);
     }
 }
 
@@ -235,6 +237,31 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
     return false;
 }
 
+/* The acceptor answers those that are dropped. */
+static void enqueue_arrival(struct worker *worker, struct arrival *arrival)
+{
+    struct arrival *dropped = connection_queue_put(worker->queue, arrival, clock_monotonic_ns());
+    struct mailbox_item *item = dropped != NULL ? &dropped->item : NULL;
+
+    while (item != NULL) {
+        struct mailbox_item *next = item->next;
+
+        mailbox_post(&worker->threads[0]->loop.mailbox, item, connection_adopt_arrival);
+        item = next;
+    }
+}
+
+/* Returns false if all threads, or their queue, have as many as they may. */
+static bool offer_arrival(struct worker *worker, struct arrival *arrival)
+{
+    if (worker->queue == NULL)
+        return offer_to_threads(worker, arrival);
+    if (worker->count == 0 || !connection_queue_admits(worker->queue, NULL))
+        return false;
+    enqueue_arrival(worker, arrival);
+    return true;
+}
+
 static void return_arrival(struct worker *worker, struct arrival *arrival)
 {
     _Alignas(struct message_connection) char
@@ -266,9 +293,10 @@ static void return_arrival(struct worker *worker, struct arrival *arrival)
 static void place_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->leaving) {
-        connection_count_received(&worker->context);
+        if (arrival->passed)
+            connection_count_received(&worker->context);
         return_arrival(worker, arrival);
-    } else if (!offer_to_threads(worker, arrival)) {
+    } else if (!offer_arrival(worker, arrival)) {
         worker->deferred = arrival;
         channel_set_reading(worker->connections, false);
         loop_start_timer(worker->retry, DEFER_MS);
@@ -319,6 +347,7 @@ void worker_receive_connection(struct worker *worker, const struct message_conne
         arrival = worker->spare;
         worker->spare = NULL;
     }
+    arrival->passed = true;
     arrival->fd = fd;
     arrival->requests = message->requests;
     arrival->length = message->length;
@@ -339,6 +368,10 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver)
     struct serving_thread *sibling = NULL;
     struct arrival *arrival;
 
+    if (worker->queue != NULL && !worker->leaving && worker->count > 0) {
+        connection_queue_return(worker->queue, connection, thread_deliver_connection);
+        return;
+    }
     if (destination < worker->count)
         sibling = worker->threads[destination];
     else if (destination != DESTINATION_MASTER)
@@ -351,4 +384,17 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver)
     arrival = connection_to_arrival(connection, &worker->context);
     if (arrival != NULL)
         return_arrival(worker, arrival);
+}
+
+void worker_return_queue(struct worker *worker)
+{
+    struct mailbox_item *item;
+
+    while ((item = connection_queue_take(worker->queue, &worker->waiter, 0)) != NULL) {
+        if (item->deliver == connection_adopt_arrival)
+            place_arrival(worker, CONTAINER_OF(item, struct arrival, item));
+        else
+            worker_pass_connection(item, worker);
+    }
+    connection_queue_leave(worker->queue, &worker->waiter);
 }

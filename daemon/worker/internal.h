@@ -39,7 +39,12 @@ struct worker {
     struct channel *commands, *connections; /* lead to the master */
     struct serving_thread **threads; /* [0 .. count) serve, [count .. count + ending) are exiting */
     uint32_t count, ending, capacity;
-    bool resized; /* and not reported yet */
+    struct connection_queue *queue; /* NULL: the model is events; else thread 0 is the acceptor */
+    bool starts_by_connection;      /* the model is thread */
+    uint32_t limit;                 /* of threads at one time, as the master has ordered */
+    struct queue_waiter waiter;     /* in the model thread: for connections without a thread */
+    bool *slot_taken;               /* [capacity] a thread has this slot */
+    bool resized;                   /* and not reported yet */
     struct balancer balancer;
     struct worker_listener *listeners; /* sorted by row, then by id */
     uint32_t listener_count, listener_capacity;
@@ -76,6 +81,9 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
 
 /* Call after all serving threads have ended. */
 void worker_context_close(struct worker_context *context);
+
+/* In the model thread: starts threads for connections that have none, up to the limit. */
+void worker_start_for_queue(struct worker *worker);
 
 /* Reports to the master when all connections that it ordered have been returned. */
 void worker_report_given(struct worker *worker);
@@ -133,6 +141,9 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver);
 
 /* Makes the threads close WANTED idle connections, unless the last such request is under way. */
 void worker_shed(struct worker *worker, enum shortage reason, uint32_t wanted);
+
+/* Returns the connections that wait in the queue to the master, as the worker leaves. */
+void worker_return_queue(struct worker *worker);
 
 /* Delivers a struct shed_request: to the next thread, or to its asker. */
 void worker_pass_shed_request(struct mailbox_item *item, void *receiver);

@@ -6,6 +6,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/config/hosts.h"
+#include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/opening.h"
@@ -56,15 +57,60 @@ uint64_t thread_cpu_ns(const struct serving_thread *thread)
     return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-/* False if it exits when no connection is left. */
-static bool stays(const struct event_loop *loop)
-{
-    return loop->mode == THREAD_SERVING || loop->mode == THREAD_CLOSING;
-}
+/* The connection queue */
 
 static bool has_connections(const struct event_loop *loop)
 {
     return metric_get(loop->context.metrics, METRIC_connections_open) > 0;
+}
+
+static bool takes_from_queue(const struct event_loop *loop)
+{
+    return loop->queue != NULL && !loop->acceptor;
+}
+
+/* A thread that moves or drains its connections takes no others. */
+static bool may_take(const struct serving_thread *thread)
+{
+    const struct event_loop *loop = &thread->loop;
+
+    return takes_from_queue(loop) && !(thread->single && thread->has_taken) &&
+           loop->mode != THREAD_MOVING && loop->mode != THREAD_DRAINING && !has_connections(loop) &&
+           loop->context.jobs_out == 0 && loop->context.first_waiting == NULL;
+}
+
+/* Takes a connection and serves what has arrived of it. Returns false if none waits. */
+static bool serve_next(struct serving_thread *thread)
+{
+    struct event_loop *loop = &thread->loop;
+    struct mailbox_item *item;
+
+    if (!may_take(thread))
+        return false;
+    loop_enter(loop);
+    item = connection_queue_take(loop->queue, thread->single ? NULL : &loop->waiter,
+                                 loop->context.loop_now_ns);
+    thread->has_taken = true; /* or another thread has taken what this one was started for */
+    if (item != NULL)
+        item->deliver(item, loop);
+    return item != NULL;
+}
+
+/* A thread looks into the queue after each delivery, so only an acceptor has something to do. */
+static void deliver_woken(struct mailbox_item *item, void *receiver)
+{
+    struct event_loop *loop = receiver;
+
+    (void)item;
+    connection_queue_woken(loop->queue, &loop->waiter);
+    if (loop->acceptor)
+        listen_sockets_unblock(loop);
+}
+
+/* False if it exits when no connection is left. */
+static bool stays(const struct event_loop *loop)
+{
+    return loop->mode == THREAD_SERVING || loop->mode == THREAD_CLOSING;
 }
 
 /* The mailbox */
@@ -80,6 +126,11 @@ static void deliver_connection(struct mailbox_item *item, void *receiver)
 
     connection_adopt(loop, CONTAINER_OF(item, struct connection, item));
     atomic_fetch_add_explicit(&thread_of(loop)->taken, 1, memory_order_release);
+}
+
+void thread_deliver_connection(struct mailbox_item *item, void *receiver)
+{
+    connection_adopt(receiver, CONTAINER_OF(item, struct connection, item));
 }
 
 void thread_pass(struct serving_thread *thread, struct connection *connection)
@@ -103,6 +154,8 @@ static void deliver_mode(struct mailbox_item *item, void *receiver)
     segment_activity_state(context->activity, THREAD_STATE_LEAVING, context->loop_now_ns);
     if (mode != THREAD_CLOSING)
         listen_sockets_drop(loop);
+    if (loop->acceptor && mode != THREAD_CLOSING)
+        connection_queue_close(loop->queue);
     connections_apply_mode(loop);
     if (mode == THREAD_DRAINING)
         mailbox_post(context->worker->main, item, worker_mode_received);
@@ -315,26 +368,51 @@ static void on_listen_retry(evutil_socket_t fd, short what, void *argument)
 
 /* The loop */
 
-static bool is_finished(const struct event_loop *loop)
+/* True if it takes no further connection from the queue. */
+static bool leaves_queue(const struct serving_thread *thread)
 {
-    return !stays(loop) && loop->context.jobs_out == 0 && !loop->shed_pending &&
+    const struct event_loop *loop = &thread->loop;
+
+    if (!takes_from_queue(loop))
+        return !stays(loop);
+    if (thread->single)
+        return thread->has_taken || !stays(loop);
+    if (loop->mode == THREAD_MOVING || loop->mode == THREAD_DRAINING)
+        return true;
+    return !stays(loop) && connection_queue_has_ended(loop->queue);
+}
+
+static bool is_finished(const struct serving_thread *thread)
+{
+    const struct event_loop *loop = &thread->loop;
+
+    return leaves_queue(thread) && loop->context.jobs_out == 0 && !loop->shed_pending &&
            !has_connections(loop) && loop->context.first_waiting == NULL;
+}
+
+static enum thread_state state_between_requests(const struct event_loop *loop)
+{
+    if (loop->mode != THREAD_SERVING)
+        return THREAD_STATE_LEAVING;
+    if (loop->log_full)
+        return THREAD_STATE_LOG;
+    if (loop->acceptor)
+        return listen_sockets_are_blocked(loop) ? THREAD_STATE_BLOCKED : THREAD_STATE_ACCEPT;
+    if (has_connections(loop))
+        return THREAD_STATE_KEEPALIVE;
+    return loop->queue != NULL ? THREAD_STATE_QUEUE : THREAD_STATE_IDLE;
 }
 
 static void end_iteration(struct serving_thread *thread)
 {
     struct event_loop *loop = &thread->loop;
     const struct transaction_context *context = &loop->context;
-    enum thread_state state = loop->mode != THREAD_SERVING ? THREAD_STATE_LEAVING
-                              : loop->log_full             ? THREAD_STATE_LOG
-                              : has_connections(loop)      ? THREAD_STATE_KEEPALIVE
-                                                           : THREAD_STATE_IDLE;
 
     if (context->thread_cache != NULL && cache_wants_sweep(context->worker->cache, &thread->swept))
         thread_cache_sweep(context->thread_cache);
     if (UNLIKELY(context->first_waiting != NULL))
         loop_wait_for_log(loop);
-    segment_activity_state(context->activity, state, context->loop_now_ns);
+    segment_activity_state(context->activity, state_between_requests(loop), context->loop_now_ns);
 }
 
 /* The connections of this thread are lost; the master starts another worker. */
@@ -353,14 +431,19 @@ static void *serve_in_thread(void *argument)
     pthread_setname_np(pthread_self(), "serving");
     atomic_store_explicit(&context->activity->tid, gettid(), memory_order_relaxed);
     loop_enter(loop);
-    while (!is_finished(loop)) {
+    while (!is_finished(thread)) {
+        bool wait;
+
         loop_serve_ahead(loop);
+        wait = !serve_next(thread) && !is_finished(thread);
         end_iteration(thread);
         context->loop_now_ns = 0;
-        if (event_base_loop(loop->base, EVLOOP_ONCE) != 0)
+        if (event_base_loop(loop->base, wait ? EVLOOP_ONCE : EVLOOP_NONBLOCK) != 0)
             end_worker();
     }
     listen_sockets_drop(loop);
+    if (takes_from_queue(loop))
+        connection_queue_leave(loop->queue, &loop->waiter);
     shortages_end(&context->shortages);
     segment_activity_clear(context->activity, clock_monotonic_ns());
     mailbox_post(context->worker->main, &thread->ended, worker_thread_ended);
@@ -462,7 +545,8 @@ static struct loop_space *map_space(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot)
+struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot,
+                                  enum thread_role role, struct connection_queue *queue)
 {
     struct serving_thread *thread = calloc(1, sizeof(*thread));
     struct event_loop *loop;
@@ -475,8 +559,13 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     atomic_init(&thread->tls, NULL);
     loop->tls = tls_context_hold(worker->tls);
     loop->protocol = &http1_protocol;
-    if (worker->config->http2_enabled)
+    if (config_speaks_http2(worker->config))
         loop->http2 = &http2_protocol;
+    loop->queue = queue;
+    loop->acceptor = role == THREAD_ACCEPTOR;
+    loop->context.unavailable = loop->acceptor;
+    thread->single = role == THREAD_OF_CONNECTION;
+    queue_waiter_init(&loop->waiter, &loop->mailbox, deliver_woken);
     loop->mailbox.eventfd = -1;
     loop->pass_connection = worker_pass_connection;
     loop->pass_shed_request = worker_pass_shed_request;
@@ -518,13 +607,26 @@ int thread_start(struct serving_thread *thread)
     return failed == 0 ? 0 : -1;
 }
 
+bool thread_finish(struct serving_thread *thread)
+{
+    struct mailbox *mailbox = &thread->loop.mailbox;
+
+    if (!thread->joined)
+        pthread_join(thread->id, NULL);
+    thread->joined = true;
+    if (!thread->single || mailbox_is_empty(mailbox))
+        return true; /* others are told to end, and get nothing after that */
+    mailbox_deliver(mailbox, &thread->loop);
+    return false;
+}
+
 void thread_free(struct serving_thread *thread, bool started)
 {
     struct event_loop *loop = &thread->loop;
     struct cache *cache = loop->context.worker->cache;
 
     if (started) {
-        pthread_join(thread->id, NULL);
+        thread_finish(thread);
         if (cache != NULL)
             cache_remove_reader(cache, thread->slot);
     }

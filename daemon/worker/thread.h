@@ -24,21 +24,42 @@ struct serving_thread {
     uint32_t passed;        /* and those posted to it; the main thread's, as the next */
     uint64_t cpu_ns;        /* CPU time as of the balancer's last look */
     pthread_t id;
+    bool joined;
     uint32_t slot;               /* its number in the segment */
     struct log_ring ring;        /* has the log records of this slot */
     uint64_t mode_since_ns;      /* when loop.mode changed */
     uint64_t swept;              /* see cache_wants_sweep() */
     uint32_t threads_of_workers; /* as of the last check of the scheduling policy */
     bool batch;                  /* scheduled with SCHED_BATCH */
+    bool single;                 /* the model is thread: exits after one connection */
+    bool has_taken;              /* and that is, or was, taken */
     struct event *mail, *tick;
     struct event_loop loop;
 };
 
-/* Makes a thread for SLOT. NULL with errno. The main thread, like all below unless noted. */
-struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot);
+/* What a thread serves. */
+enum thread_role {
+    THREAD_OF_EVENTS,     /* any number of connections */
+    THREAD_ACCEPTOR,      /* those that the connection queue drops; it puts the others into it */
+    THREAD_OF_POOL,       /* one connection at a time, from the queue */
+    THREAD_OF_CONNECTION, /* one connection, from the queue */
+};
+
+/*
+ * Makes a thread for SLOT. QUEUE (borrowed) is NULL for THREAD_OF_EVENTS. NULL with errno. The main
+ * thread, like all below unless noted.
+ */
+struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot,
+                                  enum thread_role role, struct connection_queue *queue);
 
 /* Starts it. Returns 0, or -1 with errno. */
 int thread_start(struct serving_thread *thread);
+
+/*
+ * Joins a thread that has ended, and delivers what it has not taken from its mailbox. Returns false if
+ * there was something, which may be on its way to the main thread: call it again after that.
+ */
+bool thread_finish(struct serving_thread *thread);
 
 /* Joins and frees: after worker_thread_ended(), or if it was never STARTED. */
 void thread_free(struct serving_thread *thread, bool started);
@@ -60,6 +81,9 @@ void thread_sweep(struct event_loop *loop);
 
 /* Makes it drop what the shared cache has evicted. */
 void thread_sweep_evicted(struct serving_thread *thread);
+
+/* Delivers a struct connection, which came back into the queue, to the thread that takes it. */
+void thread_deliver_connection(struct mailbox_item *item, void *receiver);
 
 /* Passes it a connection that a sibling has handed over. */
 void thread_pass(struct serving_thread *thread, struct connection *connection);

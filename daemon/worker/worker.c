@@ -6,6 +6,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/service.h"
+#include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/transport.h"
 #include "daemon/content/cache.h"
@@ -68,6 +69,9 @@ int worker_context_open(struct worker_context *context, const struct config *con
 int worker_context_fill(struct worker_context *context, struct segment_worker *block)
 {
     const struct config *config = context->config;
+    const struct config_range offload_threads = config->workers_model == MODEL_EVENTS
+                                                    ? config->workers_offload_threads
+                                                    : (struct config_range){0, 0};
 
     context->mime = mime_table_new(config->mime_extensions, config->mime_types, config->mime_count);
     if (context->mime == NULL || sites_fill(&context->sites, context->mime) != 0 ||
@@ -75,9 +79,8 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
         return -1;
     for (uint32_t i = 0; context->host_places != NULL && i < context->sites.count; i++)
         context->sites.site[i].host = (uint16_t)context->host_places[i].entry;
-    context->offload =
-        offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
-                      config->workers_offload_threads.max, block);
+    context->offload = offload_start(config->workers_offload_queue, offload_threads.min,
+                                     offload_threads.max, block);
     context->client_limit = client_limit_new(context->segment, context->worker_slot);
     context->rate_guard = rate_guard_new(context->segment);
     context->logins = logins_new(config->limits_failed_logins);
@@ -117,7 +120,8 @@ static void publish_thread_count(struct worker *worker)
  */
 static void report_resize(struct worker *worker)
 {
-    struct message_threads_running report = {worker->count};
+    struct message_threads_running report = {worker->starts_by_connection ? worker->limit
+                                                                          : worker->count};
 
     publish_thread_count(worker);
     if (!worker->resized || worker->ending > 0 || worker->leaving || worker->stopping ||
@@ -181,18 +185,31 @@ static void set_certificates(struct worker *worker, const struct message_certifi
     channel_send(worker->commands, MESSAGE_CERTIFICATES_DONE, &report, sizeof(report), -1, false);
 }
 
-static bool start_serving_thread(struct worker *worker)
+/* In the model thread, threads end in any order. */
+static uint32_t next_slot(const struct worker *worker, enum thread_role role)
 {
-    uint32_t slot = worker->context.worker_slot * worker->capacity + worker->count;
-    struct serving_thread *thread = thread_new(&worker->context, slot);
+    uint32_t slot = worker->count;
+
+    if (role == THREAD_OF_CONNECTION)
+        for (slot = 1; slot < worker->capacity && worker->slot_taken[slot]; slot++)
+            continue;
+    return slot;
+}
+
+static bool start_serving_thread(struct worker *worker, enum thread_role role)
+{
+    uint32_t number = next_slot(worker, role);
+    uint32_t slot = worker->context.worker_slot * worker->capacity + number;
+    struct serving_thread *thread =
+        number < worker->capacity ? thread_new(&worker->context, slot, role, worker->queue) : NULL;
 
     if (thread == NULL || thread_start(thread) != 0) {
-        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", worker->count,
-                  strerror(errno));
+        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", number, strerror(errno));
         if (thread != NULL)
             thread_free(thread, false);
         return false;
     }
+    worker->slot_taken[number] = true;
     worker->threads[worker->count++] = thread;
     pass_keys_link(worker, worker->count - 1);
     return true;
@@ -209,37 +226,82 @@ static void end_surplus_threads(struct worker *worker, uint32_t keep, enum threa
 /* Balances the threads, and comes back when the next look is due. */
 static void balance(struct worker *worker)
 {
-    if (worker->count == 0 || worker->ending > 0)
+    if (worker->count == 0 || worker->ending > 0 || worker->queue != NULL)
         return;
     loop_start_timer(worker->balance, balancer_look(worker));
 }
 
-static void set_threads(struct worker *worker, const struct message_threads *wanted)
+static enum thread_role next_role(const struct worker *worker)
 {
-    uint32_t before = worker->count;
+    if (worker->queue == NULL)
+        return THREAD_OF_EVENTS;
+    return worker->count == 0 ? THREAD_ACCEPTOR : THREAD_OF_POOL;
+}
 
-    end_surplus_threads(worker, wanted->count, THREAD_MOVING);
-    while (worker->count < wanted->count && worker->count < worker->capacity &&
-           start_serving_thread(worker))
+static void set_threads(struct worker *worker, const struct message_threads *message)
+{
+    uint32_t wanted = worker->starts_by_connection ? 1 : message->count, before = worker->count;
+
+    worker->limit = message->count;
+    if (!worker->starts_by_connection)
+        end_surplus_threads(worker, wanted, THREAD_MOVING);
+    while (worker->count < wanted && worker->count < worker->capacity &&
+           start_serving_thread(worker, next_role(worker)))
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
     worker_listeners_assign(worker);
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
-                  worker->context.worker_slot, before, worker->count);
+                  worker->context.worker_slot, before - (worker->queue != NULL),
+                  worker->count - (worker->queue != NULL));
     balancer_resized(&worker->balancer, before, worker->count);
     balance(worker);
+    worker_start_for_queue(worker);
     worker->resized = true;
     report_resize(worker);
+}
+
+/* In the model thread. */
+void worker_start_for_queue(struct worker *worker)
+{
+    uint32_t waiting;
+
+    if (!worker->starts_by_connection || worker->leaving)
+        return;
+    waiting = connection_queue_await(worker->queue, &worker->waiter);
+    while (waiting > 0 && threads_alive(worker) < worker->limit) {
+        connection_queue_promise(worker->queue, 1);
+        if (!start_serving_thread(worker, THREAD_OF_CONNECTION)) {
+            connection_queue_promise(worker->queue, -1);
+            break;
+        }
+        metric_add(worker->block->metrics, METRIC_threads_started, 1);
+        waiting--;
+    }
+    if (worker->stopping)
+        end_surplus_threads(worker, 0, worker->end_mode);
+    publish_thread_count(worker);
+}
+
+static void deliver_queue_woken(struct mailbox_item *item, void *receiver)
+{
+    struct worker *worker = receiver;
+
+    (void)item;
+    connection_queue_woken(worker->queue, &worker->waiter);
+    worker_start_for_queue(worker);
 }
 
 /* The end */
 
 static void end_if_done(struct worker *worker)
 {
-    if ((worker->leaving || worker->stopping) && threads_alive(worker) == 0 &&
-        channel_backlog(worker->connections) == 0)
+    if (!worker->leaving && !worker->stopping)
+        return;
+    if (worker->queue != NULL && worker->leaving)
+        worker_return_queue(worker);
+    if (threads_alive(worker) == 0 && channel_backlog(worker->connections) == 0)
         event_base_loopbreak(worker->base);
 }
 
@@ -416,13 +478,15 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
     const struct message_listen_socket *socket = data;
     const struct message_shed *to_shed = data;
     const struct message_memory *memory = data;
+    const struct message_queue *queue = data;
 
     switch (kind) {
     case MESSAGE_THREADS:
         set_threads(worker, data);
         break;
     case MESSAGE_OFFLOAD:
-        offload_resize(worker->context.offload, offload->min, offload->max);
+        if (worker->queue == NULL)
+            offload_resize(worker->context.offload, offload->min, offload->max);
         break;
     case MESSAGE_LISTEN_SOCKET_ADD:
         if (fd >= 0 && worker_listeners_add(worker, socket, fd))
@@ -456,8 +520,13 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
     case MESSAGE_CERTIFICATES:
         set_certificates(worker, data, fd);
         break;
+    case MESSAGE_QUEUE:
+        if (worker->queue != NULL)
+            connection_queue_set(worker->queue, queue->order, queue->full, queue->places);
+        break;
     case MESSAGE_GIVE:
-        balancer_give_away(worker, data);
+        if (worker->queue == NULL)
+            balancer_give_away(worker, data);
         worker_report_given(worker);
         break;
     default:
@@ -517,13 +586,24 @@ void worker_thread_ended(struct mailbox_item *item, void *receiver)
 {
     struct serving_thread *thread = CONTAINER_OF(item, struct serving_thread, ended);
     struct worker *worker = receiver;
-    uint32_t at = worker->count;
+    uint32_t at = 0;
 
     while (worker->threads[at] != thread)
         at++;
+    if (at < worker->count) { /* in the model thread: by itself */
+        worker->threads[at] = worker->threads[--worker->count];
+        worker->threads[at = worker->count] = thread;
+        worker->ending++;
+    }
+    if (!thread_finish(thread)) { /* its last items come before this one */
+        mailbox_post(&worker->mailbox, item, worker_thread_ended);
+        return;
+    }
     worker->threads[at] = worker->threads[worker->count + --worker->ending];
+    worker->slot_taken[thread->slot % worker->capacity] = false;
     thread_free(thread, true);
     balance(worker);
+    worker_start_for_queue(worker);
     report_resize(worker);
     if (worker->leaving || worker->stopping)
         worker_end_threads(worker);
@@ -574,6 +654,8 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     }
     worker_shed(worker, SHORTAGE_CONNECTIONS, admission_excess(&worker->context));
     publish_usage(worker);
+    if (worker->queue != NULL)
+        connection_queue_publish(worker->queue, now);
     worker_listeners_assign(worker); /* again, after a shortage of descriptors */
     worker_retry_arrival(worker);
     if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
@@ -673,6 +755,18 @@ static int enter_sandbox(const struct sites *sites, const struct worker_setup *s
     return failed;
 }
 
+static int make_queue(struct worker *worker)
+{
+    const struct config *config = worker->context.config;
+
+    if (config->workers_model == MODEL_EVENTS)
+        return 0;
+    worker->starts_by_connection = config->workers_model == MODEL_THREAD;
+    queue_waiter_init(&worker->waiter, &worker->mailbox, deliver_queue_woken);
+    worker->queue = connection_queue_new(config, worker->block->metrics);
+    return worker->queue != NULL ? 0 : -1;
+}
+
 static int set_up_worker(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
@@ -685,12 +779,13 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
         sites_warn_of_roots(&worker->context.sites);
     worker->capacity = segment_threads_per_worker(setup->segment);
     worker->threads = calloc(worker->capacity, sizeof(struct serving_thread *));
+    worker->slot_taken = calloc(worker->capacity, sizeof(*worker->slot_taken));
     worker->keys_links = malloc(worker->capacity * sizeof(*worker->keys_links));
     for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
         worker->keys_links[i] = -1;
     worker->base = event_base_new();
-    if (worker->threads == NULL || worker->keys_links == NULL || worker->base == NULL ||
-        mailbox_open(&worker->mailbox, 0, NULL) != 0)
+    if (worker->threads == NULL || worker->slot_taken == NULL || worker->keys_links == NULL ||
+        worker->base == NULL || mailbox_open(&worker->mailbox, 0, NULL) != 0)
         return -1;
     worker->context.segment = setup->segment;
     worker->context.tls = setup->tls;
@@ -705,7 +800,7 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
     worker->balancer.on = setup->config->workers_balance_connections;
     worker->context.main = &worker->mailbox;
     worker->context.doorbell = setup->doorbell;
-    if (worker_context_fill(&worker->context, worker->block) != 0 ||
+    if (worker_context_fill(&worker->context, worker->block) != 0 || make_queue(worker) != 0 ||
         make_worker_events(worker) != 0)
         return -1;
     return open_worker_channels(worker, setup);
@@ -728,6 +823,8 @@ static void tear_down_worker(struct worker *worker)
         event_base_free(worker->base);
     free(worker->listeners);
     free(worker->threads);
+    free(worker->slot_taken);
+    connection_queue_free(worker->queue);
     for (uint32_t i = 0; worker->keys_links != NULL && i < worker->capacity; i++)
         if (worker->keys_links[i] >= 0)
             close(worker->keys_links[i]);

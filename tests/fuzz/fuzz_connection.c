@@ -127,7 +127,7 @@ static void make_thread(void)
     worker.main = &mailbox;
     worker.doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     MUST(worker_context_fill(&worker, segment_worker(&segment, 0)) == 0);
-    thread = thread_new(&worker, 0);
+    thread = thread_new(&worker, 0, THREAD_OF_EVENTS, NULL);
     MUST(thread != NULL);
 }
 

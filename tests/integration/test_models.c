@@ -1,0 +1,245 @@
+/*
+ * The models pool and thread: one connection per thread, the connection queue with its policies, and
+ * changes of the model under load.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const models[] = {"pool", "thread"};
+static const char *const dispatches[] = {"kernel", "master"};
+
+static void start(struct server *server, const char *model, const char *dispatch, const char *rest)
+{
+    server_put_text(server, "/a", "a");
+    server_write_config(server,
+                        "[workers]\nprocesses = 1\nmodel = %s\ndispatch = %s\n%s"
+                        "[connections]\ndefer_accept = off\n",
+                        model, dispatch, rest);
+    server_start(server, NULL);
+}
+
+static void ask(struct http_client *client)
+{
+    http_send(client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+}
+
+static void expect_status(struct http_client *client, int status)
+{
+    struct http_response response;
+
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, status);
+    http_response_free(&response);
+}
+
+static void wait_for_queue(const struct server *server, uint64_t length)
+{
+    WAIT_UNTIL(server_metric(server, "queue_length") == length);
+}
+
+/* The client whose turn it is holds the only thread until it closes. */
+static void thread_serves_one_connection_until_it_closes(void **state)
+{
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(models) * ARRAY_LENGTH(dispatches); i++) {
+        struct http_client first, second;
+
+        start(server, models[i / 2], dispatches[i % 2], "threads = 1\n");
+        http_open(&first, server_port(server));
+        ask(&first);
+        expect_status(&first, 200);
+        http_open(&second, server_port(server));
+        ask(&second);
+        wait_for_queue(server, 1);
+        ask(&first);
+        expect_status(&first, 200);
+        http_close(&first);
+        expect_status(&second, 200);
+        http_close(&second);
+        WAIT_UNTIL(server_metric(server, "connections_open") == 0);
+        server_expect_metric(server, "queue_taken", 2);
+        server_expect_metric(server, "threads_started", i / 2 == 1 ? 2 : 0);
+        server_stop(server);
+    }
+}
+
+/* A client holds the thread, and two of the others the places of the queue. */
+static void full_queue_drops_by_its_policy(void **state)
+{
+    static const struct {
+        const char *policy;
+        int status[4]; /* of the waiting clients */
+    } cases[] = {
+        {"drop-tail", {200, 200, 503, 503}},
+        {"drop-head", {503, 503, 200, 200}},
+    };
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases) * ARRAY_LENGTH(dispatches); i++) {
+        const int *status = cases[i / 2].status;
+        struct http_client holder, client[4];
+        char text[256];
+
+        snprintf(text, sizeof(text), "threads = 1\nconnection_queue = 2\nqueue_full = %s\n",
+                 cases[i / 2].policy);
+        start(server, "pool", dispatches[i % 2], text);
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (uint64_t k = 0; k < 4; k++) {
+            http_open(&client[k], server_port(server));
+            ask(&client[k]);
+            WAIT_UNTIL(server_metric(server, "queue_length") +
+                           server_metric(server, "queue_dropped") ==
+                       k + 1);
+        }
+        for (int k = 0; k < 4; k++)
+            if (status[k] == 503) {
+                expect_status(&client[k], 503);
+                http_expect_closed(&client[k]);
+            }
+        http_close(&holder);
+        for (int k = 0; k < 4; k++) {
+            if (status[k] == 200)
+                expect_status(&client[k], 200);
+            http_close(&client[k]);
+        }
+        server_expect_metric(server, "queue_dropped", 2);
+        server_expect_metric(server, "responses_503", 2);
+        free(log_with_lines(server, 5));
+        server_stop(server);
+    }
+}
+
+/* Nobody is dropped: those for whom the queue has no place wait in the kernel's. */
+static void full_queue_blocks(void **state)
+{
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client holder, client[6];
+
+        start(server, models[i], "kernel", "threads = 1\nconnection_queue = 2\n");
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            http_open(&client[k], server_port(server));
+            ask(&client[k]);
+        }
+        wait_for_queue(server, 2);
+        http_close(&holder);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            expect_status(&client[k], 200);
+            http_close(&client[k]);
+        }
+        server_expect_metric(server, "queue_dropped", 0);
+        server_stop(server);
+    }
+}
+
+static void command_changes_the_queue(void **state)
+{
+    struct server *server = *state;
+
+    start(server, "pool", "kernel", "threads = 1\n");
+    server_expect_metric(server, "queue_capacity", 1024);
+    server_do(server, "queue lifo drop-tail 5");
+    WAIT_UNTIL(server_metric(server, "queue_capacity") == 5);
+    server_rejects(server, "queue sometimes", "invalid word 'sometimes'");
+    server_rejects(server, "queue fifo 0", "invalid word '0'");
+    server_rejects(server, "model fork", "invalid model 'fork' (valid: events, pool, thread)");
+    server_rejects(server, "offload-threads 3", "model pool has no offload threads");
+    server_stop(server);
+}
+
+/* Each request is answered and logged once, whatever changes meanwhile. */
+static void changes_lose_no_request(void **state)
+{
+    static const char *const steps[] = {
+        "model thread", "threads 9",  "model events", "model pool", "threads 12",
+        "queue lifo 3", "workers 2",  "restart all",  "threads 7",  "model thread",
+        "reload",       "model pool", "queue fifo 9", "workers 1",  "model events"};
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches) * 2; i++) {
+        const struct load_plan plan = {.port = 0,
+                                       .clients = 4,
+                                       .each_connects = i >= 2,
+                                       .target = "/a",
+                                       .body = "a",
+                                       .body_length = 1};
+        struct load_plan own = plan;
+        struct load_result result;
+        struct load *load;
+
+        unlink(server_log(server));
+        start(server, "pool", dispatches[i % 2], "threads = 8\n");
+        own.port = server_port(server);
+        load = load_start(&own);
+        load_pass(load, 10);
+        for (size_t k = 0; k < ARRAY_LENGTH(steps); k++) {
+            server_do(server, "%s", steps[k]);
+            load_pass(load, 10);
+        }
+        result = load_finish(load);
+        load_check(&result);
+        log_check_load(server, "/a", 1, result.responses);
+        server_stop(server);
+    }
+}
+
+static void impossible_settings_are_errors(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"[workers]\nmodel = fork\n", "events, pool, thread"},
+        {"[workers]\nmodel = pool\nthreads = 8\nmax_threads = 8\n",
+         "model = pool: its acceptor needs a place"},
+        {"[workers]\nqueue_full = drop\n", "block, drop-tail, drop-head, drop-random"},
+    };
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        static const char *const none[] = {NULL};
+        char *printed;
+
+        server_write_config(server, "%s", cases[i].text);
+        assert_int_not_equal(server_start_rejected(server, &printed, none), 0);
+        assert_non_null(strstr(printed, cases[i].words));
+        free(printed);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(thread_serves_one_connection_until_it_closes),
+        TEST(full_queue_drops_by_its_policy),
+        TEST(full_queue_blocks),
+        TEST(command_changes_the_queue),
+        TEST(changes_lose_no_request),
+        TEST(impossible_settings_are_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
