@@ -145,7 +145,8 @@ static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets 
     SSL_CTX_set_num_tickets(context, 0);
     SSL_CTX_set_timeout(context, (long)(config->tls_session_timeout / 1000));
     SSL_CTX_set_alpn_select_cb(context, select_alpn_protocol,
-                               alpn_protocols + (config_speaks_http2(config) ? 0 : ALPN_HTTP2_BYTES));
+                               alpn_protocols +
+                                   (config_speaks_http2(config) ? 0 : ALPN_HTTP2_BYTES));
     if (SSL_CTX_set_min_proto_version(context, modern ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
         SSL_CTX_set_cipher_list(context, intermediate_ciphers) == 1 &&
         SSL_CTX_set_ciphersuites(context, tls13_ciphers) == 1 && use_groups(context) &&
