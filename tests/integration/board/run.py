@@ -80,8 +80,9 @@ class Program:
             self.process.wait(PATIENCE_S)
         finally:
             self.process.kill()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"/dev/shm/webserverd.{NAME}")
+            for left in f"/dev/shm/webserverd.{NAME}", f"/run/webserverd/{NAME}.sock":
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(left)
 
     def kill(self):
         self.process.kill()
