@@ -62,6 +62,11 @@ json_t *scene_json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *scene_json_wanted(const struct scene *scene, uint32_t wanted)
+{
+    return scene_is_webserverd(scene) ? json_integer(wanted) : json_null();
+}
+
 bool scene_allows_changes(const struct scene *scene)
 {
     return scene->moment != MOMENT_REPLAY && controller_restriction(scene->controller) == NULL;

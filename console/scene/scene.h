@@ -95,6 +95,9 @@ static inline bool scene_is_webserverd(const struct scene *scene)
 /* VALUE as JSON; null for NAN and infinity. */
 json_t *scene_json_number(double value);
 
+/* A number that an operator of webserverd wants; null for another program, where nobody does. */
+json_t *scene_json_wanted(const struct scene *scene, uint32_t wanted);
+
 /* False in a replay, read-only or locked: views then offer no keys that change anything. */
 bool scene_allows_changes(const struct scene *scene);
 

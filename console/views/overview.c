@@ -435,7 +435,7 @@ static json_t *overview_json(void *state, const struct scene *scene)
                                 scene_json_number(scene_rate(scene, (enum metric)i)));
     }
     return json_pack(
-        "{s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o, "
+        "{s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:i}, s:{s:o, s:i}, s:o, s:o, s:o, "
         "s:o}",
         "interval_s", (double)model_interval_ns(model) / 1e9, "cache_hit_ratio",
         scene_json_number(model_figure(model, FIGURE_cache_hit_ratio)), "latency_ns", "mean",
@@ -444,9 +444,9 @@ static json_t *overview_json(void *state, const struct scene *scene)
         scene_json_number(model_percentile(model, 90)), "p99",
         scene_json_number(model_percentile(model, 99)), "max",
         scene_json_number(model_percentile(model, 100)), "workers", "wanted",
-        (int)now->workers_wanted, "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
-        (int)(now->workers_wanted * now->threads_wanted), "actual",
-        (int)snapshot_threads_actual(now), "processes", json_processes(scene), "cpu_wait",
+        scene_json_wanted(scene, now->workers_wanted), "actual", (int)snapshot_workers_actual(now),
+        "threads", "wanted", scene_json_wanted(scene, now->workers_wanted * now->threads_wanted),
+        "actual", (int)snapshot_threads_actual(now), "processes", json_processes(scene), "cpu_wait",
         json_shortage(scene), "metrics", metrics, "rates_per_s", rates);
 }
 

@@ -629,11 +629,12 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
     const struct snapshot *now = model_now(scene->model);
     json_t *threads = json_array(), *offload = json_array();
     json_t *object = json_pack(
-        "{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:o, s:o}", "slot", (int)worker->slot, "pid",
+        "{s:i, s:i, s:s, s:{s:o, s:i}, s:i, s:o, s:o}", "slot", (int)worker->slot, "pid",
         (int)worker->pid, "state",
         worker->state < WORKER_STATE_COUNT ? worker_state_names[worker->state] : "unknown",
-        "threads", "wanted", (int)worker->threads_wanted, "actual", (int)worker->threads_actual,
-        "starts", (int)worker->starts, "serving", threads, "offload", offload);
+        "threads", "wanted", scene_json_wanted(scene, worker->threads_wanted), "actual",
+        (int)worker->threads_actual, "starts", (int)worker->starts, "serving", threads, "offload",
+        offload);
 
     for (uint32_t i = 0; i < count; i++)
         if (order[i]->worker == worker->slot)

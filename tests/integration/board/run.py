@@ -143,7 +143,8 @@ def case_server():
         assert " acceptor  A accept" in threads and "0.queue  0 of 16" in threads, threads
         assert "GET /absent" in wsconsole("--once", "log")
         assert "does not publish this: cache" in run("wsconsole", "-n", NAME, "--once", "cache", status=1)
-        assert "cache" not in json.loads(wsconsole("--json"))
+        views = json.loads(wsconsole("--json"))
+        assert "cache" not in views and views["overview"]["threads"] == {"wanted": None, "actual": 5}, views
         assert [row["outcome"] for row in json.loads(wsconsole("--json", "latency"))["latency"]] == ["all"]
 
         assert wsctl("threads", "6") == "done\n"
