@@ -41,7 +41,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import traitor  # noqa: E402
 from connections import Broken, Http1  # noqa: E402
-from processes import PATIENCE_S, children, free_port, has_exited  # noqa: E402
+from processes import PATIENCE_S, children, has_exited  # noqa: E402
 from ptrace import Blob, Gone, Injected, mappings, read  # noqa: E402
 from reader import METRICS, RATE_BUCKETS, RINGS, Segment, THREADS, WORKER_EVENTS, WORKERS  # noqa: E402
 from traitor import Faults, TRAITOR_SLOT  # noqa: E402
@@ -193,7 +193,6 @@ class Server(traitor.Server):
     """With TLS and the ACME process, whose authority does not answer."""
 
     def __init__(self, programs, directory, numbers, orders, attacks):
-        self.tls_port = free_port()
         self.secret = f"environment-{random.randbytes(12).hex()}"
         os.environ["SECRET_OF_THE_MASTER"] = self.secret
         for name, option in (("ec", "ec_paramgen_curve:P-256"), ("rsa", "rsa_keygen_bits:4096")):

@@ -40,6 +40,14 @@ def free_port():
             return port
 
 
+def free_ports(count):
+    """Different ones."""
+    found = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)
+
+
 def control(path, line):
     """Sends LINE to the control socket PATH and returns the answer."""
     with socket.socket(socket.AF_UNIX) as connection:

@@ -43,7 +43,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from chaos import body_of  # noqa: E402
 from connections import Broken, Http1  # noqa: E402
-from processes import PATIENCE_S, control, free_port  # noqa: E402
+from processes import PATIENCE_S, control, free_ports  # noqa: E402
 from reader import METRICS, Segment, THREADS, THREAD_SLOTS, WORKER_SLOTS  # noqa: E402
 
 FILES = 16
@@ -93,7 +93,7 @@ class Server:
     def __init__(self, programs, directory, numbers, orders, attacks):
         self.programs, self.directory, self.attacks = programs, directory, attacks
         self.name = f"traitor-{os.getpid()}"
-        self.port, self.metrics_port = free_port(), free_port()
+        self.port, self.tls_port, self.metrics_port = free_ports(3)
         self.format = numbers.choice(["combined", "json"])
         self.reports = os.path.join(directory, "reports")
         os.mkdir(self.reports)
