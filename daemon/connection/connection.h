@@ -136,8 +136,7 @@ struct connection {
     struct read_buffer *unserved; /* read but not served; NULL: nothing */
     struct unsent_output *unsent; /* NULL: everything is written */
     uint64_t deadline_from_ns;
-    uint64_t
-        linger_from_ns; /* when lingering began, or the client last received some of the rest */
+    uint64_t linger_from_ns; /* when lingering began, or unacknowledged was last measured */
     /* The client's rate is measured since send_from_ns; 0: not yet. */
     uint64_t send_from_ns;
     uint64_t send_bytes; /* not acknowledged then, or sent since */

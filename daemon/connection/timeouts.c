@@ -242,16 +242,20 @@ static bool client_has_progressed(struct connection *connection)
 
 bool connection_receives_the_rest(struct connection *connection)
 {
-    const struct transaction_context *context = &connection->loop->context;
-    int before = connection->unacknowledged;
+    const struct config *config = connection->loop->context.worker->config;
+    uint64_t now_ns = connection->loop->context.loop_now_ns;
+    uint64_t ms = (now_ns - connection->linger_from_ns) / NS_PER_MS;
+    int64_t unsent = bytes_unsent(connection), taken = connection->unacknowledged - unsent;
 
-    connection->unacknowledged = bytes_unsent(connection);
-    if (connection->unacknowledged == 0)
+    if (unsent == 0)
         return false;
-    if (connection->unacknowledged != before)
-        connection->linger_from_ns = context->loop_now_ns;
-    return context->loop_now_ns - connection->linger_from_ns <
-           context->worker->config->connections_send_timeout * NS_PER_MS;
+    /* Less than nothing: it is the first look. */
+    if (taken == 0 ||
+        (taken > 0 && (uint64_t)taken * 1000 < config->connections_min_send_rate * ms))
+        return ms < config->connections_send_timeout;
+    connection->unacknowledged = (int)unsent;
+    connection->linger_from_ns = now_ns;
+    return true;
 }
 
 static void expire_connection(struct connection *connection)

@@ -45,9 +45,9 @@ void connection_wait_for_client(struct connection *connection);
 void connection_count_sent(struct connection *connection, uint64_t bytes, bool complete);
 
 /*
- * True if the client of CONNECTION, which lingers, has not received all, and has received something
- * within send_timeout: then a close would lose the rest if the client sends anything more, such as
- * a WINDOW_UPDATE. Restarts that time if it has.
+ * True if the client of CONNECTION, which lingers, has not received all, and is fast enough, as in
+ * connection_wait_for_client(): then a close would lose the rest if the client sends anything more,
+ * such as a WINDOW_UPDATE.
  */
 bool connection_receives_the_rest(struct connection *connection);
 

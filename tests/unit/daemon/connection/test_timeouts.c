@@ -460,6 +460,42 @@ static void client_that_has_received_bytes_has_its_deadline_restarted(void **sta
     assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 0);
 }
 
+/* A close would lose the rest if it sent anything. */
+static void client_that_receives_the_rest_lets_the_connection_linger(void **state)
+{
+    (void)state;
+    connection_set_deadline(&connections[1], DEADLINE_NONE);
+    connection_set_deadline(&connections[2], DEADLINE_NONE);
+    connection_set_deadline(&connections[0], DEADLINE_LINGER);
+    connections[0].linger_from_ns = loop.context.loop_now_ns;
+    for (unsent = 5 * MIN_RATE * SEND_MS / 1000; unsent > 0; unsent -= MIN_RATE * SEND_MS / 1000) {
+        pass_time((SEND_MS - 1000) * NS_PER_MS);
+        timeouts_expire(&loop);
+        assert_int_equal(timed_out[0], 0);
+    }
+    pass_time(3000 * NS_PER_MS);
+    timeouts_expire(&loop);
+    assert_int_equal(timed_out[0], 1);
+}
+
+/* It takes fewer bytes than min_send_rate. */
+static void lingering_client_that_is_too_slow_times_out(void **state)
+{
+    (void)state;
+    connection_set_deadline(&connections[1], DEADLINE_NONE);
+    connection_set_deadline(&connections[2], DEADLINE_NONE);
+    connection_set_deadline(&connections[0], DEADLINE_LINGER);
+    connections[0].linger_from_ns = loop.context.loop_now_ns;
+    unsent = 5000;
+    for (uint64_t ms = 0; ms < SEND_MS + 5000; ms += 3000) {
+        assert_int_equal(timed_out[0], 0);
+        pass_time(3000 * NS_PER_MS);
+        timeouts_expire(&loop);
+        unsent--;
+    }
+    assert_int_equal(timed_out[0], 1);
+}
+
 static void client_that_is_too_slow_times_out(void **state)
 {
     (void)state;
@@ -518,6 +554,8 @@ int main(void)
         TEST(each_deadline_has_its_time),
         TEST(all_that_are_late_time_out),
         TEST(client_that_has_received_bytes_has_its_deadline_restarted),
+        TEST(client_that_receives_the_rest_lets_the_connection_linger),
+        TEST(lingering_client_that_is_too_slow_times_out),
         TEST(client_that_is_too_slow_times_out),
         TEST(request_that_has_arrived_is_read_before_it_times_out),
         TEST(client_that_keeps_sending_times_out),
