@@ -311,7 +311,7 @@ static int choose_panels(const struct scene *scene, const struct metric_panel *s
     shown[count++] = &panel_requests;
     shown[count++] = &panel_latency;
     shown[count++] = &panel_sent;
-    if (!isnan(scene_sum(scene, METRIC_queue_capacity)))
+    if (scene_sum(scene, METRIC_queue_capacity) > 0)
         shown[count++] = &panel_queue;
     else if (!isnan(scene_sum(scene, METRIC_connections_open)))
         shown[count++] = &panel_connections;
