@@ -74,7 +74,7 @@ def order(attack, seconds, *, seed=0, rounds=0, inode=0, fds=(), pids=(), paths=
     fixed = struct.pack(f"<{DESCRIPTORS}q", *fds, *[0] * (DESCRIPTORS - len(fds)))
     fixed += struct.pack(f"<{PIDS}q", *pids, *[0] * (PIDS - len(pids)))
     fixed += b"".join(struct.pack(f"{PATH_BYTES}s", path.encode()) for path in paths).ljust(PATHS * PATH_BYTES, b"\0")
-    fixed += b"".join(struct.pack("<QQ", *item) for item in items).ljust(16 * ITEMS, b"\0")
+    fixed += b"".join(struct.pack("<QQ", at, value % 2 ** 64) for at, value in items).ljust(16 * ITEMS, b"\0")
     return head + fixed + bytes(40) + content
 
 

@@ -93,9 +93,12 @@ def read(pid, address, length):
     try:
         with open(f"/proc/{pid}/mem", "rb", 0) as memory:
             memory.seek(address)
-            return memory.read(length)
-    except OSError as error:  # it has ended
+            content = memory.read(length)
+    except OSError as error:
         raise Gone from error
+    if not content:
+        raise Gone
+    return content
 
 
 def stop(thread):
