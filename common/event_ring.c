@@ -136,17 +136,20 @@ struct merge_source {
 
 struct event_merge {
     const struct segment *segment; /* during a pass */
+    bool strict;
     uint32_t count;
     uint64_t lost;
     struct merge_source source[];
 };
 
-struct event_merge *event_merge_new(uint32_t rings)
+struct event_merge *event_merge_new(uint32_t rings, bool strict)
 {
     struct event_merge *merge = calloc(1, sizeof(*merge) + rings * sizeof(struct merge_source));
 
-    if (merge != NULL)
-        merge->count = rings;
+    if (merge == NULL)
+        return NULL;
+    merge->count = rings;
+    merge->strict = strict;
     return merge;
 }
 
@@ -192,14 +195,17 @@ enum { EVENT_LATE_S = 1 };
 
 /*
  * Its writer may be hostile, so role, time and pid are not only what it claims. The time is neither
- * in the future nor long before the ring had no other event. The pid is that of the worker in the
- * slot at this time, if it is known.
+ * in the future nor long before the ring had no other event, or the server started. The pid is that
+ * of the worker in the slot at this time, if it is known; if not, a strict merge takes that of the
+ * worker that is there now.
  */
 static void stamp_event(const struct event_merge *merge, struct merge_source *source, uint32_t ring,
                         uint64_t wall_ns)
 {
     struct event_record *event = &source->event;
-    uint64_t empty_ns = source->empty_ns < wall_ns ? source->empty_ns : wall_ns;
+    uint64_t server_ns = merge->segment->header.started_ns;
+    uint64_t first_ns = source->empty_ns > server_ns ? source->empty_ns : server_ns;
+    uint64_t empty_ns = first_ns < wall_ns ? first_ns : wall_ns;
     const struct segment_worker_slot *slot;
     int32_t pid;
 
@@ -215,6 +221,8 @@ static void stamp_event(const struct event_merge *merge, struct merge_source *so
     pid = event->time_ns >= atomic_load_explicit(&slot->started_ns, memory_order_relaxed)
               ? source->pid
               : source->pid_before;
+    if (pid == 0 && merge->strict)
+        pid = source->pid;
     if (pid != 0)
         event->pid = pid;
 }

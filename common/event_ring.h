@@ -14,6 +14,7 @@
 #define COMMON_EVENT_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,8 +80,11 @@ uint64_t event_ring_oldest(const struct event_ring *ring);
 struct segment;
 struct event_merge;
 
-/* For a segment with RINGS event rings. Starts at the oldest event of each. NULL: out of memory. */
-struct event_merge *event_merge_new(uint32_t rings);
+/*
+ * For a segment with RINGS event rings. Starts at the oldest event of each. STRICT: no event keeps a
+ * pid only because it claims it. NULL: out of memory.
+ */
+struct event_merge *event_merge_new(uint32_t rings, bool strict);
 void event_merge_free(struct event_merge *merge);
 
 /* Sets and returns the number of the next event to take from ring RING. */

@@ -33,7 +33,7 @@ void event_list_destroy(struct event_list *list)
 int event_list_attach(struct event_list *list, const struct segment_reader *reader)
 {
     event_merge_free(list->merge);
-    list->merge = event_merge_new(segment_event_rings(&reader->map));
+    list->merge = event_merge_new(segment_event_rings(&reader->map), false);
     return list->merge != NULL ? 0 : -1;
 }
 

@@ -138,7 +138,7 @@ struct error_log *error_log_new(const struct segment *segment, const struct log_
     log->segment = segment;
     log->owner = owner;
     log->sink.fd = -1;
-    log->events = event_merge_new(segment_event_rings(segment));
+    log->events = event_merge_new(segment_event_rings(segment), true);
     log->quota = calloc(segment_event_rings(segment), sizeof(*log->quota));
     if (log->events == NULL || log->quota == NULL) {
         error_log_free(log);

@@ -736,7 +736,7 @@ void server_attach(const struct server *server, struct segment_reader *reader)
 
 int server_count_events(const struct segment_reader *reader, const char *words)
 {
-    struct event_merge *merge = event_merge_new(segment_event_rings(&reader->map));
+    struct event_merge *merge = event_merge_new(segment_event_rings(&reader->map), false);
     struct event_record event;
     int count = 0;
 

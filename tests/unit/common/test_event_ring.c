@@ -246,7 +246,8 @@ static int set_up(void **state)
     if (own_segment_create(&segment, (struct segment_plan){.max_workers = WORKERS}) != 0 ||
         segment_reserve_worker(&segment, 0) != 0)
         return -1;
-    merge = event_merge_new(segment_event_rings(&segment));
+    segment.header.started_ns = 0;
+    merge = event_merge_new(segment_event_rings(&segment), false);
     return merge != NULL ? 0 : -1;
 }
 
@@ -301,7 +302,7 @@ static void events_are_taken_in_order_of_time(void **state)
 /* A hostile worker claims any pid and time. */
 static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
 {
-    enum { FORMER = 41, TENANT = 42, OTHER = 7, STARTED_S = 1000 };
+    enum { FORMER = 41, TENANT = 42, OTHER = 7, SERVER_STARTED_S = 800, STARTED_S = 1000 };
     static const struct {
         const char *name;
         uint64_t claimed_s; /* time of the event */
@@ -318,11 +319,13 @@ static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
         {"stored late", 1498, 1499, 1500, 1498, TENANT},
         {"read late", 1100, 0, 1500, 1100, TENANT},
         {"of the worker before it", 900, 0, 1500, 900, FORMER},
+        {"before the server started", 700, 0, 1500, 1500, TENANT},
         {"after the clock was set back", 1100, 2000, 1100, 1100, TENANT},
     };
     struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
 
     (void)state;
+    segment.header.started_ns = SERVER_STARTED_S * NS_PER_S;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct event_ring own = segment_event_ring(&segment, SEGMENT_RING_WORKERS);
         const struct event_record record = {.time_ns = cases[i].claimed_s * NS_PER_S,
@@ -331,7 +334,7 @@ static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
                                             .text = "text"};
 
         event_merge_free(merge);
-        merge = event_merge_new(segment_event_rings(&segment));
+        merge = event_merge_new(segment_event_rings(&segment), false);
         event_merge_seek(merge, SEGMENT_RING_WORKERS, i);
         atomic_store(&slot->pid, FORMER);
         event_merge_begin(merge, &segment);
@@ -346,6 +349,27 @@ static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
             event.role != ROLE_WORKER)
             fail_msg("%s: pid %d, time %lu", cases[i].name, event.pid,
                      (unsigned long)event.time_ns);
+    }
+}
+
+/* A new logger does not know it, and a hostile worker may have named any process. */
+static void event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict(void **state)
+{
+    enum { TENANT = 42, OTHER = 7 };
+    const struct event_ring own = segment_event_ring(&segment, SEGMENT_RING_WORKERS);
+    const struct event_record record = {.time_ns = 900 * NS_PER_S, .pid = OTHER, .text = "text"};
+    struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
+
+    (void)state;
+    atomic_store(&slot->pid, TENANT);
+    atomic_store(&slot->started_ns, 1000 * NS_PER_S);
+    event_ring_append(&own, &record);
+    for (int strict = 0; strict <= 1; strict++) {
+        event_merge_free(merge);
+        merge = event_merge_new(segment_event_rings(&segment), strict != 0);
+        event_merge_begin(merge, &segment);
+        assert_int_equal(event_merge_take(merge, 1500 * NS_PER_S, &event), SEGMENT_RING_WORKERS);
+        assert_int_equal(event.pid, strict != 0 ? TENANT : OTHER);
     }
 }
 
@@ -430,6 +454,7 @@ int main(void)
         RING_TEST(concurrent_writers_lose_no_event),
         MERGE_TEST(events_are_taken_in_order_of_time),
         MERGE_TEST(event_of_a_worker_has_its_pid_and_a_possible_time),
+        MERGE_TEST(event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict),
         MERGE_TEST(dead_worker_keeps_its_events),
         MERGE_TEST(slot_without_memory_has_no_events),
         MERGE_TEST(pass_ends_although_the_ring_is_refilled),
