@@ -716,7 +716,7 @@ class Session(traitor.Session):
         """Attacks may replace the logger, and workers."""
         if any(what.startswith("logger.") for _, what in self.attacked):
             before[0].pop("logger")
-        if any(what == "keys.accuse" for _, what in self.attacked):
+        if any(what in ("keys.accuse", "worker.sign") for _, what in self.attacked):
             after = (after[0], before[1])
         super().judge_weight(before, after)
 
