@@ -170,14 +170,35 @@ const char *attack_message_flood(const struct traitor *traitor, struct chance *c
     return NULL;
 }
 
-/* Like a worker that reads commands and does not carry them out. */
+static void drop_descriptor(const struct traitor *traitor, struct msghdr *header)
+{
+    const struct cmsghdr *rights = CMSG_FIRSTHDR(header);
+    int fd;
+
+    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS)
+        return;
+    memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
+    report_connection(traitor, fd);
+    close(fd);
+}
+
+/* Like a worker that reads commands and connections, and does nothing with them. */
 const char *attack_stolen_messages(const struct traitor *traitor, struct chance *chance)
 {
     static struct forged message;
     uint64_t end = attack_end_ns() + NS_PER_S;
 
-    while (clock_monotonic_ns() < end)
-        recv(pick_channel(traitor, chance), &message, sizeof(message), MSG_DONTWAIT);
+    while (clock_monotonic_ns() < end) {
+        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+        struct iovec body = {&message, sizeof(message)};
+        struct msghdr header = {.msg_iov = &body,
+                                .msg_iovlen = 1,
+                                .msg_control = control,
+                                .msg_controllen = sizeof(control)};
+
+        if (recvmsg(pick_channel(traitor, chance), &header, MSG_DONTWAIT) > 0)
+            drop_descriptor(traitor, &header);
+    }
     return NULL;
 }
 

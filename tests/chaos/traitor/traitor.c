@@ -191,19 +191,24 @@ struct channel *__wrap_channel_open(struct event_base *base, int fd, enum messag
 }
 
 /* What happens to this connection from now on is no fault of an honest worker. */
-void __wrap_worker_receive_connection(struct worker *worker,
-                                      const struct message_connection *message, int fd)
+void report_connection(const struct traitor *taker, int fd)
 {
     struct sockaddr_in peer = {.sin_port = 0};
     socklen_t length = sizeof(peer);
     char line[32];
+    int written;
 
-    if (traitor.context == &worker->context &&
-        getpeername(fd, (struct sockaddr *)&peer, &length) == 0) {
-        int written = snprintf(line, sizeof(line), "has %u", ntohs(peer.sin_port));
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0 || peer.sin_family != AF_INET)
+        return;
+    written = snprintf(line, sizeof(line), "has %u", ntohs(peer.sin_port));
+    send(taker->orders, line, (size_t)written, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
-        send(traitor.orders, line, (size_t)written, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+void __wrap_worker_receive_connection(struct worker *worker,
+                                      const struct message_connection *message, int fd)
+{
+    if (traitor.context == &worker->context)
+        report_connection(&traitor, fd);
     __real_worker_receive_connection(worker, message, fd);
 }
 

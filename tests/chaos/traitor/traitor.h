@@ -63,6 +63,9 @@ typedef const char *attack(const struct traitor *traitor, struct chance *chance)
 #include "attacks.def"
 #undef ATTACK
 
+/* Tells the driver that the worker has had the connection FD, if it is one of a client. */
+void report_connection(const struct traitor *traitor, int fd);
+
 /* Monotonic time at which an attack that repeats itself ends. */
 uint64_t attack_end_ns(void);
 
