@@ -533,7 +533,7 @@ void board_name(const char *name)
     struct wsboard *board = wsboard_process.board;
     size_t length = strnlen(name, 15);
 
-    if (wsboard_own_slot() == &wsboard_unseen)
+    if (board == NULL || wsboard_own_slot() == &wsboard_unseen)
         return;
     memcpy(board->name[wsboard_self.number], name, length);
     board->name[wsboard_self.number][length] = '\0';

@@ -79,6 +79,16 @@ static void thread_serves_one_connection_until_it_closes(void **state)
     }
 }
 
+static void fill_queue(const struct server *server, struct http_client *client, uint64_t count)
+{
+    for (uint64_t k = 0; k < count; k++) {
+        http_open(&client[k], server_port(server));
+        ask(&client[k]);
+        WAIT_UNTIL(server_metric(server, "queue_length") + server_metric(server, "queue_dropped") ==
+                   k + 1);
+    }
+}
+
 /* A client holds the thread, and two of the others the places of the queue. */
 static void full_queue_drops_by_its_policy(void **state)
 {
@@ -102,13 +112,7 @@ static void full_queue_drops_by_its_policy(void **state)
         http_open(&holder, server_port(server));
         ask(&holder);
         expect_status(&holder, 200);
-        for (uint64_t k = 0; k < 4; k++) {
-            http_open(&client[k], server_port(server));
-            ask(&client[k]);
-            WAIT_UNTIL(server_metric(server, "queue_length") +
-                           server_metric(server, "queue_dropped") ==
-                       k + 1);
-        }
+        fill_queue(server, client, 4);
         for (int k = 0; k < 4; k++)
             if (status[k] == 503) {
                 expect_status(&client[k], 503);

@@ -64,7 +64,7 @@ typedef const char *attack(const struct traitor *traitor, struct chance *chance)
 #undef ATTACK
 
 /* Tells the driver that the worker has had the connection FD, if it is one of a client. */
-void report_connection(const struct traitor *traitor, int fd);
+void report_connection(const struct traitor *taker, int fd);
 
 /* Monotonic time at which an attack that repeats itself ends. */
 uint64_t attack_end_ns(void);
