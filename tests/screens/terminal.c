@@ -368,6 +368,8 @@ void terminal_resize(struct terminal *terminal, int rows, int columns)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 
+    if (rows == terminal->rows && columns == terminal->columns)
+        return; /* the kernel would not tell the program, which would not redraw */
     terminal->rows = rows;
     terminal->columns = columns;
     set_size(terminal, rows, columns);
