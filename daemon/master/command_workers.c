@@ -188,6 +188,15 @@ static json_t *report_model(void *owner, uint64_t model)
         "wanted", (int)config->workers_threads, "actual", (int)workers_threads(&master->workers));
 }
 
+/* The next change of the model may come now. */
+static bool model_settled(void *owner, uint64_t token)
+{
+    const struct master *master = owner;
+
+    return lifecycle_is_stopping(master) ||
+           (threads_settled(owner, token) && master->reload.previous == NULL);
+}
+
 /*
  * Without a reload of the configuration: new workers have the model when they serve, and the old
  * ones leave.
@@ -223,7 +232,7 @@ struct control_reply command_model(const struct call *call)
     command_log_change(call, "model", config_model_names[before], config_model_names[model]);
     command_changed_key(call, KEY_workers_model);
     return (struct control_reply){
-        .in_force = threads_settled, .report = report_model, .token = (uint64_t)model};
+        .in_force = model_settled, .report = report_model, .token = (uint64_t)model};
 }
 
 /* queue */
