@@ -194,7 +194,7 @@ static bool model_settled(void *owner, uint64_t token)
     const struct master *master = owner;
 
     return lifecycle_is_stopping(master) ||
-           (threads_settled(owner, token) && master->reload.previous == NULL);
+           (threads_settled(owner, token) && master->life.state == LIFE_serving);
 }
 
 /*
