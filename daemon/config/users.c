@@ -243,7 +243,7 @@ int config_users_load(const char *file, struct config_users *users,
         fault = strerror(EILSEQ);
     if (fault != NULL)
         config_report_error(report, place, advice, "%s: %s", file, fault);
-    else
+    else if (text != NULL)
         read_lines(&reading, text);
     if (text != NULL)
         explicit_bzero(text, length);
