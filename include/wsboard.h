@@ -414,7 +414,7 @@ static int wsboard_worker_number(struct wsboard *board)
     return number;
 }
 
-/* Takes thread slot NUMBER. Returns 1, 0: another thread has it, or -1: there is no memory for it. */
+/* Takes thread slot NUMBER. Returns 1; 0 if another thread has it; -1 if it has no memory. */
 static int wsboard_take_thread(struct wsboard *board, uint32_t number)
 {
     struct wsboard_slot *slot = &board->slot[number];

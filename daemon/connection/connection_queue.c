@@ -10,12 +10,12 @@ TAILQ_HEAD(waiter_list, queue_waiter);
 TAILQ_HEAD(arrival_list, arrival);
 
 struct connection_queue {
-    pthread_mutex_t lock; /* guards all members; innermost */
+    pthread_mutex_t lock; /* guards all members */
     _Atomic uint64_t *metrics;
     uint32_t order, policy, places;
     uint32_t length; /* of arrivals */
     uint32_t returned_length;
-    uint32_t promised;                             /* threads that are on their way */
+    uint32_t promised;                             /* threads that are starting */
     struct arrival_list arrivals;                  /* in the order of arrival */
     struct mailbox_item *returned, **returned_end; /* connections, before all arrivals */
     struct waiter_list threads, acceptors;
@@ -46,7 +46,7 @@ static void wait_in(struct waiter_list *list, struct queue_waiter *waiter)
     TAILQ_INSERT_TAIL(list, waiter, link);
 }
 
-/* The caller holds the lock, as for all functions without _queue in their names. */
+/* The caller holds the lock, as for all static functions. */
 static void publish_length(const struct connection_queue *queue, uint64_t now_ns)
 {
     const struct arrival *oldest = TAILQ_FIRST(&queue->arrivals);
@@ -165,7 +165,7 @@ static uint64_t next_random(struct connection_queue *queue)
     return queue->random;
 }
 
-/* Of the waiting ones, half, rounded up, each of which is equally likely to be in it. */
+/* Drops half of the waiting connections, rounded up. Each is equally likely to be dropped. */
 static void drop_half(struct connection_queue *queue, struct mailbox_item ***end)
 {
     uint32_t left = queue->length, wanted = (queue->length + 1) / 2;

@@ -1,12 +1,12 @@
 /*
  * The connections that wait for a serving thread in the models pool and thread: a bounded buffer
- * between those who accept connections and threads that serve one connection each.
+ * between the acceptor and threads that serve one connection each.
  *
  *   acceptor, main thread ──put──▶ queue ──take──▶ serving thread
  *
- * A mutex guards it, is held for a few instructions and is innermost. A thread that finds the queue
- * empty, and an acceptor that finds it full, wait for an item in their mailbox, because they must
- * also learn of changes of their mode. So there is one way to wake a thread.
+ * A mutex guards it; inside it only that of a mailbox is taken. A thread that finds the queue empty,
+ * and an acceptor that finds it full, wait for an item in their mailbox: other mail must wake them,
+ * too.
  */
 #ifndef DAEMON_CONNECTION_CONNECTION_QUEUE_H
 #define DAEMON_CONNECTION_CONNECTION_QUEUE_H
@@ -61,21 +61,21 @@ struct mailbox_item *connection_queue_take(struct connection_queue *queue,
                                            struct queue_waiter *waiter, uint64_t now_ns);
 
 /*
- * For who starts a thread for each connection: WAITER gets its item at the next put. Returns the
- * number of connections for which no thread is on its way.
+ * In the model thread: the number of connections that no thread is starting for. WAITER gets its
+ * item at the next put. The main thread.
  */
 uint32_t connection_queue_await(struct connection_queue *queue, struct queue_waiter *waiter);
 
-/* MORE (or -1) threads are on their way, which take one connection each, without a waiter. */
+/* MORE threads (-1: one fewer) are starting. Each takes one connection, without a waiter. */
 void connection_queue_promise(struct connection_queue *queue, int more);
 
-/* WAITER waits no longer; a wake-up that it may have received goes to another thread. */
+/* WAITER waits no longer. If connections are left, another thread is woken for them. */
 void connection_queue_leave(struct connection_queue *queue, struct queue_waiter *waiter);
 
-/* Publishes how long the oldest has waited, which takes and puts publish otherwise. */
+/* Publishes how long the oldest connection has waited, as each put and take does. */
 void connection_queue_publish(struct connection_queue *queue, uint64_t now_ns);
 
-/* Nothing new follows, as nobody accepts any more: wakes all threads. */
+/* No more connections follow. Wakes all threads. */
 void connection_queue_close(struct connection_queue *queue);
 
 /* True if it is closed and empty. */

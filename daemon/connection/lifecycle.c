@@ -518,7 +518,6 @@ void connection_adopt_arrival(struct mailbox_item *item, void *receiver)
         shed_ask(loop, SHORTAGE_MEMORY);
 }
 
-/* connection_adopt_arrival() frees an item: its successor is read before. */
 void connections_refuse(struct event_loop *loop, struct arrival *dropped)
 {
     struct mailbox_item *item = dropped != NULL ? &dropped->item : NULL;

@@ -35,8 +35,8 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
                        uint8_t opening);
 
 /*
- * Puts FD, just accepted from ADDRESS, into the loop's queue; those that are dropped for it are
- * answered 503 on this loop. Returns false if there was no memory for it. An acceptor.
+ * Puts FD, just accepted from ADDRESS, into the loop's queue. This loop answers 503 to the
+ * connections that the queue drops. Returns false if out of memory. An acceptor.
  */
 bool connection_enqueue(struct event_loop *loop, int fd,
                         const uint8_t address[CLIENT_ADDRESS_BYTES], uint8_t opening);
@@ -53,7 +53,7 @@ bool connection_begin(struct connection *connection);
  */
 void connection_adopt_arrival(struct mailbox_item *item, void *receiver);
 
-/* Serves the connections that a queue has dropped, linked by item.next: an acceptor answers 503. */
+/* Answers 503 to the connections that the queue has dropped, linked by item.next. An acceptor. */
 void connections_refuse(struct event_loop *loop, struct arrival *dropped);
 
 /* Takes over a connection that another thread has handed over. */
