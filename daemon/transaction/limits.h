@@ -20,7 +20,8 @@
  *
  * In any time t, at most burst + rate * t requests of a client in the table are accepted, and no
  * request within that limit is rejected. The table has room for about 20,000 addresses that use
- * their burst at the same time; with more, those that have used the least are dropped. The /48 of
+ * their burst at the same time; with more, those that have used the least are dropped. A request
+ * whose address cannot be added at once, because another thread adds one, is accepted. The /48 of
  * an IPv6 client has CLIENT_SITE_FACTOR times the limit.
  */
 

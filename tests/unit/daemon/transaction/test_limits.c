@@ -304,7 +304,7 @@ static void flood_of_a_site_leaves_the_table_to_others(void **state)
     assert_in_range(entries, 1, CLIENT_SITE_FACTOR * 5 + 1);
 }
 
-/* Concurrent threads. The table is empty at first, so they also race to add entries. */
+/* Concurrent threads */
 
 enum { THREADS = 4, KEYS = 40, TRIES = 400 };
 
@@ -328,22 +328,58 @@ static void *race(void *argument)
     return NULL;
 }
 
-static void concurrent_threads_share_one_burst(void **state)
+/* Requests of KEY that all racers together got accepted. */
+static void run_race(uint64_t passed[KEYS])
 {
     static struct racer racers[THREADS];
 
-    (void)state;
-    rate_limit_set(&segment, true, 1, 500);
+    memset(racers, 0, sizeof(racers));
+    memset(passed, 0, KEYS * sizeof(passed[0]));
+    atomic_store(&ready, 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&racers[i].id, NULL, race, &racers[i]), 0);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(racers[i].id, NULL);
-    for (int key = 0; key < KEYS; key++) {
-        uint64_t passed = 0;
+        for (int key = 0; key < KEYS; key++)
+            passed[key] += racers[i].passed[key];
+    }
+}
 
-        for (int i = 0; i < THREADS; i++)
-            passed += racers[i].passed[key];
-        assert_int_equal(passed, 500);
+static void concurrent_threads_share_one_burst(void **state)
+{
+    uint64_t passed[KEYS];
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 500);
+    for (int key = 0; key < KEYS; key++)
+        assert_int_equal(rate_limit_charge(&segment, 1000 + (uint64_t)key, START), 0);
+    run_race(passed);
+    for (int key = 0; key < KEYS; key++)
+        assert_int_equal(passed[key], 499);
+}
+
+static int entries_of(uint64_t key)
+{
+    int entries = 0;
+
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
+        for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
+            entries += segment_rate_bucket(&segment, i)->entry[way].key == key;
+    return entries;
+}
+
+/* A thread that waits too long for another to add the entry accepts its request uncharged. */
+static void concurrent_threads_add_one_entry(void **state)
+{
+    uint64_t passed[KEYS];
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 500);
+    run_race(passed);
+    for (int key = 0; key < KEYS; key++) {
+        assert_int_equal(entries_of(1000 + (uint64_t)key), 1);
+        assert_true(passed[key] >= 500);
+        assert_true(rate_limit_charge(&segment, 1000 + (uint64_t)key, START) > 0);
     }
 }
 
@@ -710,6 +746,7 @@ int main(void)
         TEST(rejected_requests_do_not_use_the_limit_of_the_site),
         TEST(flood_of_a_site_leaves_the_table_to_others),
         TEST(concurrent_threads_share_one_burst),
+        TEST(concurrent_threads_add_one_entry),
         TEST(flood_of_addresses_keeps_used_up_entry),
         TEST(claim_of_dead_process_expires),
         TEST(claim_of_the_future_expires),
