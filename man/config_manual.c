@@ -59,6 +59,8 @@ static const char *argument_of(enum config_type type)
         return "Ar name";
     case CONFIG_PATH:
         return "Ar path";
+    case CONFIG_PREFIX:
+        return "Ar /prefix";
     case CONFIG_ADDRESS:
         return "Ar address ...";
     case CONFIG_PATHS:

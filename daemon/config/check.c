@@ -12,9 +12,6 @@
 
 enum { HSTS_MAX = 128, POOL_THREADS = 16 };
 
-static const char error_pages_advice[] = "write it from the document root, as in /errors";
-static const char fallback_advice[] = "write it from the document root, as in /index.html";
-
 /* Parsing. */
 
 /* The owner of the fault callback. */
@@ -37,7 +34,8 @@ int config_draft_parse(struct config_draft *draft, const struct config_key *key,
     struct reading reading = {draft, entry};
     struct config_faults faults = {report_value_fault, &reading};
 
-    if (config_entry_check(entry, &draft->report) != 0)
+    if ((key->type == CONFIG_PREFIX ? config_entry_check_words(entry, &draft->report)
+                                    : config_entry_check(entry, &draft->report)) != 0)
         return -1;
     return config_value_parse(key, entry->value, draft->base, field, &faults);
 }
@@ -72,6 +70,15 @@ static void complete_paths(struct config_draft *draft)
                       config_path_join(config->server_run_dir, name), "", "out of memory");
 }
 
+/* Cuts off the '/' at the end of PATH, if there is one. */
+static void cut_slash(char *path)
+{
+    size_t length = strlen(path);
+
+    if (path[length - 1] == '/')
+        path[length - 1] = '\0';
+}
+
 /* True if [proxy] listen names ADDRESS, with or without its https://. */
 static bool names_address(const struct config_address *listen, const struct config_address *address)
 {
@@ -89,6 +96,8 @@ void config_draft_complete(struct config_draft *draft)
             if (names_address(&config->proxy_listen.item[k], &config->server_listen.item[i]))
                 config->server_listen.item[i].proxy = true;
     complete_paths(draft);
+    if (strlen(config->arithmetic_prefix) > 1)
+        cut_slash((char *)config->arithmetic_prefix);
     if (config->workers_threads != 0)
         return;
     /* auto, at least 1 and at most max_threads */
@@ -243,41 +252,22 @@ static void check_extensions(struct config_report *report, const struct config_p
     }
 }
 
-/* True if no segment of PATH is empty, "." or ".."; the last one may be empty. */
-static bool has_plain_segments(const char *path)
+static void check_fallback(struct config_report *report, const struct config_place *place,
+                           const char *path)
 {
-    while (path[0] == '/') {
-        size_t length = strcspn(++path, "/");
-
-        if (path[0] == '/' || (length > 0 && length <= 2 && strspn(path, ".") >= length))
-            return false;
-        path += length;
-    }
-    return true;
+    if (path[0] != '\0' && path[strlen(path) - 1] == '/')
+        config_report_error(report, place, "write the path of a file, as in /index.html",
+                            "'%s' is a directory", path);
 }
 
-/* Checks for a path below the document root, or an empty value. */
-static void check_root_path(struct config_report *report, const struct config_place *place,
-                            const char *path, const char *advice)
-{
-    if (path[0] != '\0' && path[0] != '/')
-        config_report_error(report, place, advice, "'%s' does not begin with '/'", path);
-    else if (!has_plain_segments(path))
-        config_report_error(report, place, advice, "'%s' has an empty, '.' or '..' segment", path);
-}
-
-static void check_prefix(struct config_draft *draft)
+static void check_arithmetic(struct config_draft *draft)
 {
     const char *prefix = draft->config->arithmetic_prefix;
-    size_t length = strlen(prefix);
 
-    if (draft->faulty[KEY_arithmetic_prefix] ||
-        (length > 1 && prefix[0] == '/' && prefix[length - 1] != '/' &&
-         strstr(prefix, "//") == NULL))
+    if (draft->faulty[KEY_arithmetic_prefix] || strlen(prefix) > 1)
         return;
     config_report_error(&draft->report, &draft->set_at[KEY_arithmetic_prefix],
-                        "write a path without a trailing slash, as in /arithmetic",
-                        "'%s' is not a valid prefix", prefix);
+                        "write a path, as in /arithmetic", "'%s' is not a valid prefix", prefix);
 }
 
 static void check_follow_into(struct config_draft *draft, const struct config_system *system)
@@ -530,12 +520,8 @@ static void check_site(struct config_draft *draft)
         check_index(report, &draft->set_at[KEY_server_index], &config->server_index);
     if (!draft->faulty[KEY_files_extensions])
         check_extensions(report, &draft->set_at[KEY_files_extensions], &config->files_extensions);
-    if (!draft->faulty[KEY_files_error_pages])
-        check_root_path(report, &draft->set_at[KEY_files_error_pages], config->files_error_pages,
-                        error_pages_advice);
     if (!draft->faulty[KEY_files_fallback])
-        check_root_path(report, &draft->set_at[KEY_files_fallback], config->files_fallback,
-                        fallback_advice);
+        check_fallback(report, &draft->set_at[KEY_files_fallback], config->files_fallback);
     if (!draft->faulty[KEY_tls_hsts])
         check_hsts(report, &draft->set_at[KEY_tls_hsts], config->tls_hsts);
     check_coded_names(draft);
@@ -553,11 +539,8 @@ static void check_host(struct config_draft *draft, size_t number)
         check_index(report, &place[HOST_KEY_index], &host->index);
     if (host->given[HOST_KEY_extensions])
         check_extensions(report, &place[HOST_KEY_extensions], &host->extensions);
-    if (host->given[HOST_KEY_error_pages])
-        check_root_path(report, &place[HOST_KEY_error_pages], host->error_pages,
-                        error_pages_advice);
     if (host->given[HOST_KEY_fallback])
-        check_root_path(report, &place[HOST_KEY_fallback], host->fallback, fallback_advice);
+        check_fallback(report, &place[HOST_KEY_fallback], host->fallback);
     if (host->given[HOST_KEY_hsts])
         check_hsts(report, &place[HOST_KEY_hsts], host->hsts);
     if (host->given[HOST_KEY_access_log])
@@ -590,7 +573,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
     check_follow_into(draft, system);
-    check_prefix(draft);
+    check_arithmetic(draft);
     check_tls(draft);
     check_proxy(draft);
     check_metrics_addresses(draft);

@@ -89,8 +89,8 @@ enum redirect_action { REDIRECT_TO, REDIRECT_STATUS, REDIRECT_TRY, REDIRECT_PASS
 struct config_redirect {
     char *host;           /* as in struct config_header */
     uint32_t host_number; /* config_host_number() */
-    char *path;           /* decoded; without the star */
-    bool below;           /* for all paths that begin with path, which ends in '/' */
+    char *path;           /* decoded; without the star and the '/' before it */
+    bool below;           /* for path and all below it; there was a star */
     bool plain;           /* for requests without TLS only */
     enum redirect_action action;
     int status; /* REDIRECT_TRY: the answer if nothing exists */
@@ -137,6 +137,7 @@ enum config_acme_challenge {
 #define CONFIG_C_TEXT     const char *
 #define CONFIG_C_NAME     const char *
 #define CONFIG_C_PATH     const char *
+#define CONFIG_C_PREFIX   const char *
 #define CONFIG_C_ADDRESS  struct config_addresses
 #define CONFIG_C_PATHS    struct config_words
 #define CONFIG_C_NETWORKS struct config_networks

@@ -239,20 +239,23 @@ void config_path_print(const char *path, FILE *out);
 
 enum path_order { PATH_FIRST_RULE, PATH_LONGEST_FIRST };
 
-/* An index for at most PATHS paths; NULL: out of memory. Which of the matching rules applies? */
+/*
+ * An index for at most PATHS paths, two for a rule that is also for those below it; NULL: out of
+ * memory. Which of the matching rules applies?
+ */
 struct path_index *path_index_new(size_t paths, enum path_order order);
 void path_index_free(struct path_index *index);
 
 /*
- * Adds RULE for PATH, which is borrowed; if BELOW, for all paths below PATH, which then has no '/'
- * at its end. PLAIN: only for requests without TLS. Returns the rule for that, RULE or one before.
+ * Adds RULE for PATH, which is borrowed; if BELOW, also for all paths below PATH, which then has no
+ * '/' at its end. PLAIN: only for requests without TLS. Of two equal ones, the first is kept.
  */
-size_t path_index_add(struct path_index *index, uint32_t host, struct span path, bool below,
-                      bool plain, size_t rule);
+void path_index_add(struct path_index *index, uint32_t host, struct span path, bool below,
+                    bool plain, size_t rule);
 
 /*
- * As path_index_find(), among the rules of HOST only. If BELOW, only a rule for all paths that
- * begin with PATH, which ends in '/'.
+ * As path_index_find(), among the rules of HOST only. If BELOW, only a rule for PATH, which has no
+ * '/' at its end, and all paths below it.
  */
 size_t path_index_find_in(const struct path_index *index, uint32_t host, struct span path,
                           bool below, bool secure);

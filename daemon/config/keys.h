@@ -11,6 +11,7 @@ enum config_type {
     CONFIG_TEXT,
     CONFIG_NAME,
     CONFIG_PATH,
+    CONFIG_PREFIX,
     CONFIG_ADDRESS,
     CONFIG_PATHS,
     CONFIG_NETWORKS,

@@ -109,6 +109,7 @@ static size_t field_size(enum config_type type)
         SIZE_OF(TEXT)
         SIZE_OF(NAME)
         SIZE_OF(PATH)
+        SIZE_OF(PREFIX)
         SIZE_OF(ADDRESS)
         SIZE_OF(PATHS)
         SIZE_OF(NETWORKS)
@@ -154,7 +155,7 @@ static void add_config_entry(void *owner, const struct config_entry *entry)
         {"access", config_access_add}, {"cors", config_cors_add},
         {"host", config_host_add},     {"redirect", config_redirect_add},
     };
-    const struct config_key *key = config_key_find(entry->section, entry->key);
+    const struct config_key *key;
     char advice[CONFIG_ADVICE_MAX];
     size_t number;
 
@@ -163,6 +164,7 @@ static void add_config_entry(void *owner, const struct config_entry *entry)
             others[i].add(draft, entry);
             return;
         }
+    key = config_key_find(entry->section, entry->key);
     if (key == NULL) {
         config_key_advice(entry->section, entry->key, advice, sizeof(advice));
         config_report_error(&draft->report, &entry->key_place, advice, "[%s] has no key '%.*s'",

@@ -128,22 +128,24 @@ static const struct path_place *find_path_place(const struct path_index *index, 
     return place;
 }
 
-size_t path_index_add(struct path_index *index, uint32_t host, struct span path, bool below,
-                      bool plain, size_t rule)
+void path_index_add(struct path_index *index, uint32_t host, struct span path, bool below,
+                    bool plain, size_t rule)
 {
-    uint64_t hash = first_hash;
-    struct path_place *place;
+    uint64_t hash_of_path = first_hash;
 
     for (size_t i = 0; i < path.length; i++)
-        hash = hash_next(hash, path.start[i]);
-    hash = hash_of_key(hash, host, below);
-    place = (struct path_place *)find_path_place(index, hash, host, path, below);
-    if (place->path == NULL)
-        *place = (struct path_place){hash, path.start, path.length,
-                                     host, below,      {PATH_INDEX_NONE, PATH_INDEX_NONE}};
-    if (place->rule[plain] == PATH_INDEX_NONE)
-        place->rule[plain] = rule;
-    return place->rule[plain];
+        hash_of_path = hash_next(hash_of_path, path.start[i]);
+    for (int part = false; part <= below; part++) { /* the path itself, then those below it */
+        uint64_t hash = hash_of_key(hash_of_path, host, part);
+        struct path_place *place =
+            (struct path_place *)find_path_place(index, hash, host, path, part);
+
+        if (place->path == NULL)
+            *place = (struct path_place){hash, path.start, path.length,
+                                         host, part,       {PATH_INDEX_NONE, PATH_INDEX_NONE}};
+        if (place->rule[plain] == PATH_INDEX_NONE)
+            place->rule[plain] = rule;
+    }
 }
 
 /* FOUND, or a rule of PLACE that comes before it. */
@@ -174,9 +176,7 @@ size_t path_index_find_in(const struct path_index *index, uint32_t host, struct 
         }
         hash = hash_next(hash, path.start[i]);
     }
-    if (below)
-        return found;
-    place = find_path_place(index, hash_of_key(hash, host, false), host, path, false);
+    place = find_path_place(index, hash_of_key(hash, host, below), host, path, below);
     return first_rule(index, place, secure, found);
 }
 
@@ -228,8 +228,6 @@ static struct path_index *index_scopes(const struct config *config, const void *
         uint32_t host = config_host_number(config, scope->host);
         struct span path = {scope->prefix, strlen(scope->prefix)};
 
-        if (path.length > 0)
-            path_index_add(index, host, path, false, false, i);
         path_index_add(index, host, path, true, false, i);
     }
     return index;

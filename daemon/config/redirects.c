@@ -24,16 +24,20 @@ const struct config_redirect *redirect_find(const struct config *config, uint32_
     return i != PATH_INDEX_NONE ? &config->redirects[i] : NULL;
 }
 
-/* The path by which the index has RULE. */
-static struct span path_of_rule(const struct config_redirect *rule)
+const char *redirect_rest(const struct config_redirect *rule, const char *path)
 {
-    return (struct span){rule->path, strlen(rule->path) - rule->below};
+    path += strlen(rule->path);
+    return path[0] == '/' ? path + 1 : path;
 }
 
 struct path_index *config_redirects_index(struct config *config)
 {
-    struct path_index *index = path_index_new(config->redirect_count, PATH_FIRST_RULE);
+    size_t paths = config->redirect_count;
+    struct path_index *index;
 
+    for (size_t i = 0; i < config->redirect_count; i++)
+        paths += config->redirects[i].below;
+    index = path_index_new(paths, PATH_FIRST_RULE);
     for (size_t i = 0; index != NULL && i < config->redirect_count; i++) {
         struct config_redirect *rule = &config->redirects[i];
 
@@ -42,7 +46,8 @@ struct path_index *config_redirects_index(struct config *config)
                                 ? rule[-1].host_number
                                 : config_host_number(config, rule->host);
         config->redirects_by_scheme |= rule->plain;
-        path_index_add(index, rule->host_number, path_of_rule(rule), rule->below, rule->plain, i);
+        path_index_add(index, rule->host_number, (struct span){rule->path, strlen(rule->path)},
+                       rule->below, rule->plain, i);
     }
     return index;
 }
@@ -140,7 +145,7 @@ static int parse_from(const struct config_entry *entry, struct config_redirect *
         return -1;
     }
     rule->below = path.below;
-    rule->path = strndup(path.text, path.length);
+    rule->path = strndup(path.text, path.length - path.below);
     return rule->path != NULL ? 0 : -1;
 }
 
@@ -376,8 +381,9 @@ static enum step_end follow_redirect(const struct config *config,
                                      const struct config_redirect *rule, struct step *step)
 {
     const char *target = rule->target;
+    const char *rest = rule->rest ? redirect_rest(rule, step->target.path) : "";
+    size_t rest_length = strlen(rest);
     struct target next;
-    size_t rest = rule->rest ? step->target.length - strlen(rule->path) : 0;
 
     if (strcmp(target, "https:") == 0) {
         step->secure = true;
@@ -389,10 +395,10 @@ static enum step_end follow_redirect(const struct config *config,
         target_canonical(target[0] == '/' ? (struct span){target, strcspn(target, "#")} : SPAN("/"),
                          &next) != 0)
         return STEP_ENDS;
-    if (next.length + rest >= TARGET_PATH_MAX)
+    if (next.length + rest_length >= TARGET_PATH_MAX)
         return STEP_LOOPS;
-    memcpy(next.path + next.length, step->target.path + step->target.length - rest, rest + 1);
-    next.length += rest;
+    memcpy(next.path + next.length, rest, rest_length + 1);
+    next.length += rest_length;
     step->target = next;
     return STEP_OPEN;
 }
@@ -406,7 +412,7 @@ static enum step_end end_of_redirect(const struct config *config,
     size_t last = 0;
 
     step.target.length =
-        (size_t)(stpcpy(stpcpy(step.target.path, rule->path), rule->below ? "x" : "") -
+        (size_t)(stpcpy(stpcpy(step.target.path, rule->path), rule->below ? "/*" : "") -
                  step.target.path);
     while (end == STEP_OPEN) {
         uint64_t hash;
@@ -433,7 +439,7 @@ static enum step_end end_of_redirect(const struct config *config,
 
 static void redirect_key(const struct config_redirect *rule, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s%s", rule->plain ? "http " : "", rule->path, rule->below ? "*" : "");
+    snprintf(text, size, "%s%s%s", rule->plain ? "http " : "", rule->path, rule->below ? "/*" : "");
 }
 
 /* The first rule, if it is another one, that applies to all requests for which RULE is. */
@@ -489,7 +495,7 @@ void config_redirect_print(const struct config_redirect *rule, FILE *out)
 {
     fputs(rule->plain ? "http " : "", out);
     config_path_print(rule->path, out);
-    fprintf(out, "%s =", rule->below ? "*" : "");
+    fprintf(out, "%s =", rule->below ? "/*" : "");
     if (rule->action == REDIRECT_PASS)
         fputs(" pass", out);
     if (rule->action == REDIRECT_STATUS)

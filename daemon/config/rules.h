@@ -129,7 +129,7 @@ const char *header_rules_value(const struct header_rules *rules, const char *pat
  *   PATH = try file directory /index.html 404
  *   PATH = pass             as if no rule matched
  *
- * A PATH that ends in a segment "*" is for all paths that begin with the rest; a TARGET that ends
+ * A PATH that ends in a segment "*" is for the path before it and all below that; a TARGET that ends
  * so continues with what the star stands for. Paths and targets with blanks are in double quotes.
  *
  * The first rule that matches applies; those of [redirect host NAME] come before those for all
@@ -140,6 +140,9 @@ const char *header_rules_value(const struct header_rules *rules, const char *pat
 /* As access_find(), for a request that came over TLS if SECURE. */
 const struct config_redirect *redirect_find(const struct config *config, uint32_t host,
                                             const char *path, bool secure);
+
+/* What the star of RULE stands for in PATH, which matches. */
+const char *redirect_rest(const struct config_redirect *rule, const char *path);
 
 /* --- users.c --- */
 

@@ -3,6 +3,7 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
+#include "daemon/base/memory_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -259,6 +260,18 @@ static int parse_path(const struct config_key *key, const char *text, const char
     return 0;
 }
 
+static int parse_prefix(const char *text, const char **field, const struct config_faults *faults)
+{
+    struct config_path path;
+    const char *fault;
+
+    if (text[0] == '\0')
+        return copy_text(text, field, faults);
+    fault = config_path_read((struct span){text, strlen(text)}, &path);
+    return fault != NULL ? fault_all(faults, text, fault, "is not a path of requests")
+                         : copy_text(path.text, field, faults);
+}
+
 int config_value_parse(const struct config_key *key, const char *text, const char *base,
                        void *field, const struct config_faults *faults)
 {
@@ -269,6 +282,8 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
         return parse_name(text, field, faults);
     case CONFIG_PATH:
         return parse_path(key, text, base, field, faults);
+    case CONFIG_PREFIX:
+        return parse_prefix(text, field, faults);
     case CONFIG_ADDRESS:
         return config_addresses_parse(text, key->fallback[0] != '\0', field, faults);
     case CONFIG_PATHS:
@@ -298,7 +313,8 @@ void config_value_free(const struct config_key *key, void *field)
     const char **text = field;
     struct config_addresses *list = field;
 
-    if (key->type == CONFIG_TEXT || key->type == CONFIG_NAME || key->type == CONFIG_PATH) {
+    if (key->type == CONFIG_TEXT || key->type == CONFIG_NAME || key->type == CONFIG_PATH ||
+        key->type == CONFIG_PREFIX) {
         free((void *)*text);
         *text = NULL;
     } else if (key->type == CONFIG_ADDRESS) {
@@ -334,6 +350,21 @@ static char *number_text(const struct config_key *key, const void *field)
     return strdup(text);
 }
 
+static char *prefix_text(const char *path)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+
+    if (memory == NULL)
+        return NULL;
+    config_path_print(path, memory);
+    if (memstream_close(memory, &text) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 char *config_value_text(const struct config_key *key, const void *field)
 {
     struct span word;
@@ -343,6 +374,8 @@ char *config_value_text(const struct config_key *key, const void *field)
     case CONFIG_NAME:
     case CONFIG_PATH:
         return strdup(*(const char *const *)field);
+    case CONFIG_PREFIX:
+        return prefix_text(*(const char *const *)field);
     case CONFIG_ADDRESS:
         return config_addresses_text(field);
     case CONFIG_PATHS:

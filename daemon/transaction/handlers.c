@@ -126,7 +126,7 @@ enum transaction_result handler_redirect(struct transaction *transaction,
     if (strcmp(rule->target, "https:") != 0) {
         append_span(&location, (struct span){rule->target, strlen(rule->target)});
         if (rule->rest)
-            append_path(&location, target->path + strlen(rule->path));
+            append_path(&location, redirect_rest(rule, target->path));
     } else if (transaction->request->host.length > 0) {
         append_span(&location, SPAN("https://")); /* on the default port */
         append_span(&location, site_host_name(transaction->request->host));
@@ -457,6 +457,12 @@ static enum transaction_result respond_with_file(struct transaction *transaction
     return reply_resource(transaction, file, true);
 }
 
+/* True if RULE is for TARGET, perhaps a directory, and all below it. */
+static bool begins_rule(const struct config_redirect *rule, const struct target *target)
+{
+    return rule != NULL && rule->below && strlen(rule->path) == target->length;
+}
+
 enum transaction_result handler_files(struct transaction *transaction, const struct target *target)
 {
     struct resource *resource;
@@ -469,7 +475,8 @@ enum transaction_result handler_files(struct transaction *transaction, const str
     if (files_is_hidden(target->path) && transaction->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(transaction, 404);
     failed = lookup_candidates(transaction, target, &resource);
-    if (failed == EISDIR && !tries(transaction->rule, true))
+    if (failed == EISDIR && !tries(transaction->rule, true) &&
+        !begins_rule(transaction->rule, target))
         return respond_missing(transaction, target, 404);
     if (failed == EISDIR && !target->directory)
         return redirect_path(transaction, target, "/");

@@ -133,7 +133,7 @@ def faults_of_hosts_are_reported(bench):
                         ("[host a.example]\nroot = @/www\nroot = @/www\n", "'root' is already set on line"),
                         ("[host a.example]\nroot = @/nothing\n", "/nothing: No such file or directory"),
                         ("[host a.example]\nindex = a/b\n", "'a/b' is not a file name"),
-                        ("[host a.example]\nfallback = x\n", "'x' does not begin with '/'"),
+                        ("[host a.example]\nfallback = x\n", "'x' is not a path of requests"),
                         ("[host a.example b.example]\n[host c.example b.example]\n", "two hosts have the name 'b.example'"),
                         ("[host a.example]\nkey = @/k\n", "[host] has 0 certificates and 1 keys"),
                         ("[host www.example.org]\n[headers host ww.example.org]\nX = 1\n", "did you mean 'www.example.org'?"),

@@ -39,14 +39,14 @@ CASES = (
     ("/older", 404, None), ("/found", 302, "/new?x=1"), ("/found?y=2", 302, "/new?x=1"), ("/moved", 307, "/new"),
     ("/kept", 308, "/new"), ("/kept?a=%20b", 308, "/new?a=%20b"),
     ("/blog/", 301, "https://blog.example.org/posts/"), ("/blog/2026/x", 301, "https://blog.example.org/posts/2026/x"),
-    ("/blog/a?b=c", 301, "https://blog.example.org/posts/a?b=c"), ("/blog", 301, "/blog/"),
+    ("/blog/a?b=c", 301, "https://blog.example.org/posts/a?b=c"), ("/blog", 301, "https://blog.example.org/posts/"),
     ("/blog/a%20b", 301, "https://blog.example.org/posts/a%20b"), ("/blog/%0d%0aX", 400, None),
     ("/blog/a%3Fb", 301, "https://blog.example.org/posts/a%3Fb"), ("/blog/a//b", 301, "https://blog.example.org/posts/a/b"),
     ("/blog/%C3%A9", 301, "https://blog.example.org/posts/%C3%A9"), ("/blog/keep/", 403, None),
     ("/blog/keep/it.txt", 200, "kept"), ("/blog/%22%3Cx", 301, "https://blog.example.org/posts/%22%3Cx"),
     ("/away", 301, "http://other.example:8080"), ("/home", 302, "/"), ("/home?a", 302, "/?a"),
     ("/docs/", 301, "/manual/"), ("/docs/a/b.html", 301, "/manual/a/b.html"), ("/docs/a/", 301, "/manual/a/"),
-    ("/docs", 404, None), ("/flat/a/b", 302, "/new"), ("/flat/a?b", 302, "/new?b"), ("/gone", 410, None),
+    ("/docs", 301, "/manual/"), ("/docs?a", 301, "/manual/?a"), ("/documents", 404, None), ("/flat", 302, "/new"), ("/flat/a/b", 302, "/new"), ("/flat/a?b", 302, "/new?b"), ("/gone", 410, None),
     ("/gone/", 410, None), ("/gone/a", 410, None), ("/secret/x", 403, None), ("/hidden", 404, None),
     ("/first", 301, "/a"), ("/app/", 200, "app"), ("/app/route/of.it", 200, "app"), ("/app/real.txt", 200, "real"),
     ("/app/sub", 200, "app"), ("/app/sub/", 200, "app"), ("/app/sub/index.html", 200, "sub"),
@@ -55,7 +55,9 @@ CASES = (
     ("/strict/there.txt", 200, "strict"), ("/strict/none", 410, None), ("/names/x/", 403, None), ("/names/x", 403, None),
     ("/lost/a", 410, None), ("/coffee", 404, None), ("/new", 200, "new"), ("/caf%C3%A9", 301, "/coffee"), ("/index.html", 200, "default"),
     ("/other/none", 404, None), ("/a%20b", 301, "/x"), ("/a+b", 404, None), ("/with%20blank/a%20b", 301, "/new%20page/a%20b"),
-    ("/with%20blank", 404, None), ("/e=q", 301, "/x"), ("/e%3Dq", 301, "/x"), ("/c:d;e", 301, "/y"), ("/q/r", 301, "/s%20t%20u"))
+    ("/with%20blank", 301, "/new%20page/"), ("/secret", 403, None), ("/blog/keep", 301, "/blog/keep/"), ("/app", 301, "/app/"),
+    ("/dirs", 301, "/dirs/"), ("/only", 200, "new"), ("/strict", 301, "/strict/"), ("/names", 403, None), ("/lost", 410, None),
+    ("/e=q", 301, "/x"), ("/e%3Dq", 301, "/x"), ("/c:d;e", 301, "/y"), ("/q/r", 301, "/s%20t%20u"))
 
 
 def site(bench, text, **settings):
@@ -120,6 +122,9 @@ def request_without_tls_goes_to_https(bench):
 def faults_of_rules_are_reported(bench):
     for text, words in (("/a = 301 /a\n", "the redirect of /a never ends"),
                         ("/a = 301 /b\n/b = 302 /a\n", "the redirect of /a never ends"),
+                        ("/a/* = 301 /a\n", "the redirect of /a/* never ends"),
+                        ("/a/* = 301 /b/*\n/b/x = pass\n/b/* = 301 /a/*\n", "the redirect of /a/* never ends"),
+                        ("/a/* = 301 /b\n/a = 301 /c\n", "the rule for /a never applies: /a/* on line 7 is first"),
                         ("/a/* = 301 /a/b/*\n", "the redirect of /a/* never ends"),
                         ("/* = 301 /new\n", "the redirect of /* never ends"),
                         ("http /* = 301 https:\n/* = 301 /x/*\n", "never ends"),
@@ -142,5 +147,6 @@ def faults_of_rules_are_reported(bench):
                          "/b = 301 http://h.example/b\n", "the redirect of /b never ends")):
         expect_in(words, SiteServer(bench, "[redirect]\n" + text).check(), text)
     for text in ("/a = 301 /b?c=$d\n", "/a = try /%241 404\n", "/a = try /c$\n", "/a = 301 /b\n/b = 301 /c\n", "/* = 301 https://elsewhere.example/*\n", "/x/y = pass\n/x/* = 301 /x/y\n",
+                 "/x = pass\n/x/* = 301 /x\n",
                  "http /a/* = 301 /b\n/a/b/* = 301 /c\n", "/a/b = 301 /b\n/a/* = 301 /c\n", "http /* = 301 https:\n"):
         expect_in("is valid", SiteServer(bench, "[redirect]\n" + text).check(), text)

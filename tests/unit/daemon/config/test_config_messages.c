@@ -92,11 +92,13 @@ static const struct word_error file_errors[] = {
      "successful responses"},
     {"[headers *.x]\nServer = x\n", 2, 1, "Server", "Server is the same in all responses",
      "set it in [headers]"},
-    {"[arithmetic]\nprefix = /a/\n", 2, 10, "/a/", "'/a/' is not a valid prefix",
-     "write a path without a trailing slash, as in /arithmetic"},
+    {"[arithmetic]\nprefix = /\n", 2, 10, "/", "'/' is not a valid prefix",
+     "write a path, as in /arithmetic"},
     /* [files] */
     {"[files]\nfallback = index.html\n", 2, 12, "index.html",
-     "'index.html' does not begin with '/'", "write it from the document root, as in /index.html"},
+     "'index.html' is not a path of requests", "a path begins with '/'"},
+    {"[files]\nfallback = /app/*\n", 2, 12, "/app/*", "'/app/' is a directory",
+     "write the path of a file, as in /index.html"},
     {"[files]\nfollow_into = /tmp\n", 2, 15, "/tmp",
      "follow_into has no effect without symlinks = follow",
      "set symlinks = follow, or remove the line"},
@@ -192,11 +194,10 @@ static const struct word_error file_errors[] = {
      "'deflate' is not the suffix of a coding", "allowed: br, zst, gz"},
     {"[host a.test]\nextensions = a/b\n", 2, 14, "a/b", "'a/b' is not a file name extension",
      "write the extension without the dot: html, not .html"},
-    {"[files]\nfallback = /a/../b.html\n", 2, 12, "/a/../b.html",
-     "'/a/../b.html' has an empty, '.' or '..' segment",
-     "write it from the document root, as in /index.html"},
-    {"[files]\nerror_pages = errors\n", 2, 15, "errors", "'errors' does not begin with '/'",
-     "write it from the document root, as in /errors"},
+    {"[host a.test]\nfallback = /../b.html\n", 2, 12, "/../b.html",
+     "'/../b.html' is not a path of requests", "no request can have this path"},
+    {"[files]\nerror_pages = errors\n", 2, 15, "errors", "'errors' is not a path of requests",
+     "a path begins with '/'"},
 };
 
 /* Lines that are not shown as they are, several errors, and errors of the file. */
@@ -449,6 +450,8 @@ static struct wrong wrong_type(const struct config_key *key)
     case CONFIG_PATHS:
     case CONFIG_NAMES:
         break;
+    case CONFIG_PREFIX:
+        return (struct wrong){"x", "'x' is not a path of requests\n"};
     }
     return (struct wrong){"\"x\"", "values are not quoted\n"};
 }

@@ -98,7 +98,25 @@ static void longest_path_is_read_and_a_longer_one_is_an_error(void **state)
     assert_non_null(config_path_read((struct span){text, sizeof(text)}, &path));
 }
 
-/* Each section with a path takes the same ones, and protects, answers or marks the same requests. */
+/* Titles are for REQUEST, and so is the redirect if REDIRECTED. */
+static void expect_sections(const struct config *config, const char *request, bool redirected)
+{
+    char fields[HEADER_RULES_MAX];
+    struct header_rules rules;
+
+    assert_ptr_equal(access_find(config, 0, request), config->access);
+    assert_ptr_equal(cors_find(config, 0, request), config->cors);
+    assert_int_equal(header_rules_of_host(config, NULL, &rules), 0);
+    assert_true(header_rules_write(&rules, request, HEADER_OF_RESPONSE, fields) > 0);
+    free((void *)rules.rule);
+    assert_ptr_equal(redirect_find(config, 0, request, true),
+                     redirected ? config->redirects : NULL);
+}
+
+/*
+ * Each section with a path takes the same ones, and protects, answers or marks the same requests: a
+ * title or a star the path and all below it, a redirect without a star only the path.
+ */
 static void path_means_the_same_in_every_section(void **state)
 {
     (void)state;
@@ -106,30 +124,34 @@ static void path_means_the_same_in_every_section(void **state)
         const char *path = paths[i].text;
         bool quoted_wrongly = strchr(path, '"') != NULL && paths[i].path == NULL;
         struct loaded loaded;
-        char text[1024], found[64], fields[HEADER_RULES_MAX];
-        struct header_rules rules;
+        char text[1024], request[64];
 
         if (path[0] == '\0' || quoted_wrongly)
             continue;
         snprintf(text, sizeof(text),
                  "[access %s]\ndeny = any\n[cors %s]\norigins = *\n[headers %s]\nX-A = b\n"
-                 "[redirect]\n%s = 410\n",
-                 path, path, path, path);
+                 "[redirect]\n%s = 410\n[files]\nerror_pages = %s\n[host h.test]\n"
+                 "error_pages = %s\n",
+                 path, path, path, path, path, path);
         load(&loaded, text, NULL);
         if (paths[i].path == NULL) {
-            if (loaded.errors < 4)
+            if (loaded.errors < 6)
                 fail_msg("%s: %s", path, loaded.messages);
             release(&loaded);
             continue;
         }
         assert_string_equal(loaded.messages, "");
-        snprintf(found, sizeof(found), "%s%s", paths[i].path, paths[i].below ? "below" : "");
-        assert_ptr_equal(access_find(&loaded.config, 0, found), loaded.config.access);
-        assert_ptr_equal(cors_find(&loaded.config, 0, found), loaded.config.cors);
-        assert_ptr_equal(redirect_find(&loaded.config, 0, found, true), loaded.config.redirects);
-        assert_int_equal(header_rules_of_host(&loaded.config, NULL, &rules), 0);
-        assert_true(header_rules_write(&rules, found, HEADER_OF_RESPONSE, fields) > 0);
-        free((void *)rules.rule);
+        assert_string_equal(loaded.config.files_error_pages, paths[i].path);
+        assert_string_equal(loaded.config.hosts[0].error_pages, paths[i].path);
+        expect_sections(&loaded.config, paths[i].path, true);
+        strcpy(request, paths[i].path);
+        if (request[strlen(request) - 1] == '/')
+            request[strlen(request) - 1] = '\0';
+        if (request[0] != '\0')
+            expect_sections(&loaded.config, request,
+                            paths[i].below || strcmp(request, paths[i].path) == 0);
+        strcat(request, "/below");
+        expect_sections(&loaded.config, request, paths[i].below);
         release(&loaded);
     }
 }
@@ -176,7 +198,8 @@ static void rules_of_the_host_come_first(void **state)
     assert_string_equal(redirect_find(config, 1, "/x/z", false)->target, "/1");
     assert_string_equal(redirect_find(config, 1, "/x/z", true)->target, "/2");
     assert_string_equal(redirect_find(config, 2, "/x/y", true)->target, "/3");
-    assert_null(redirect_find(config, 2, "/x", true));
+    assert_string_equal(redirect_find(config, 2, "/x", true)->target, "/3");
+    assert_null(redirect_find(config, 2, "/xy", true));
     assert_true(config->redirects_by_scheme);
     assert_ptr_equal(access_find(config, 1, "/x/y"), &config->access[1]);
     assert_ptr_equal(access_find(config, 2, "/x/y"), &config->access[2]);
