@@ -62,8 +62,9 @@ struct config_users {
 
 /* Of a section with a path; see paths.c. */
 struct config_scope {
-    char *host;   /* as in struct config_header */
-    char *prefix; /* without a '/' at its end; "": all paths */
+    char *host;    /* as in struct config_header */
+    char *prefix;  /* without a '/' at its end; "": all paths */
+    uint64_t hash; /* of prefix */
 };
 
 /* A section [cors]; see rules.h. */

@@ -81,8 +81,8 @@ int config_fault_memory(const struct config_faults *faults);
  */
 
 enum {
-    CONFIG_LINE_MAX = 16 * 1024,   /* bytes */
-    CONFIG_TEXT_MAX = 1024 * 1024, /* bytes */
+    CONFIG_LINE_MAX = 16 * 1024,        /* bytes */
+    CONFIG_TEXT_MAX = 16 * 1024 * 1024, /* bytes */
 };
 
 /* A key with its value. Borrowed: the line lives as long as the text, the rest during the call. */

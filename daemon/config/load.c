@@ -69,7 +69,7 @@ static char *read_config_file(const char *file, size_t *length, struct config_re
                     : errno == EFBIG ? "is this the right file?"
                                      : "name a readable file with -f FILE",
                     errno == EISDIR  ? "it is a directory"
-                    : errno == EFBIG ? "the file is larger than 1 MiB"
+                    : errno == EFBIG ? "the file is larger than 16 MiB"
                                      : strerror(errno));
     if (fd >= 0)
         close(fd);

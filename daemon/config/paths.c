@@ -211,7 +211,8 @@ int config_scope_read(struct config_scope *scope, struct span argument)
     if (path.length > 0 && path.text[path.length - 1] == '/')
         path.text[--path.length] = '\0';
     *scope =
-        (struct config_scope){strndup(host.start, host.length), strndup(path.text, path.length)};
+        (struct config_scope){strndup(host.start, host.length), strndup(path.text, path.length),
+                              hash_bytes(path.text, path.length, 0)};
     if (scope->host != NULL && scope->prefix != NULL)
         return 0;
     config_scope_free(scope);
@@ -237,12 +238,13 @@ void config_scope_free(struct config_scope *scope)
 {
     free(scope->host);
     free(scope->prefix);
-    *scope = (struct config_scope){NULL, NULL};
+    *scope = (struct config_scope){.host = NULL};
 }
 
 bool config_scopes_equal(const struct config_scope *scope, const struct config_scope *other)
 {
-    return strcasecmp(scope->host, other->host) == 0 && strcmp(scope->prefix, other->prefix) == 0;
+    return scope->hash == other->hash && strcmp(scope->prefix, other->prefix) == 0 &&
+           strcasecmp(scope->host, other->host) == 0;
 }
 
 void config_scope_print(const struct config_scope *scope, const char *section, FILE *out)

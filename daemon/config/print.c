@@ -85,27 +85,22 @@ static void print_headers(FILE *out, const struct config *config)
         }
 }
 
-static void print_redirects_of(FILE *out, const struct config *config, const char *host)
-{
-    for (size_t i = 0; i < config->redirect_count; i++)
-        if (strcasecmp(config->redirects[i].host, host) == 0)
-            config_redirect_print(&config->redirects[i], out);
-}
-
-/* Those for all hosts, then those of each host. */
+/* Those for all hosts, whose number is 0, then those of each host. */
 static void print_redirects(FILE *out, const struct config *config)
 {
-    print_redirects_of(out, config, "");
-    for (size_t i = 0; i < config->redirect_count; i++) {
-        const char *host = config->redirects[i].host;
-        size_t before = 0;
+    for (uint32_t host = 0; host <= config->host_count; host++) {
+        bool has_title = host == 0;
 
-        while (before < i && strcasecmp(config->redirects[before].host, host) != 0)
-            before++;
-        if (before < i || host[0] == '\0')
-            continue;
-        fprintf(out, "\n[redirect host %s]\n", host);
-        print_redirects_of(out, config, host);
+        for (size_t i = 0; i < config->redirect_count; i++) {
+            const struct config_redirect *rule = &config->redirects[i];
+
+            if (rule->host_number != host)
+                continue;
+            if (!has_title)
+                fprintf(out, "\n[redirect host %s]\n", rule->host);
+            has_title = true;
+            config_redirect_print(rule, out);
+        }
     }
 }
 

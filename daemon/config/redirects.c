@@ -281,25 +281,35 @@ static int parse_redirect_host(const struct config_entry *entry, struct config_r
     return rule->host != NULL ? 0 : -1;
 }
 
+/* Returns 0, or -1: out of memory. */
+static int store_redirect(struct config *config, const struct config_redirect *rule)
+{
+    size_t count = config->redirect_count;
+    size_t at = rule->file_line > 0 ? count : 0; /* an override is first */
+    struct config_redirect *rules = config->redirects;
+
+    if ((count & (count - 1)) == 0) { /* room for twice as many at each power of two */
+        rules = realloc(rules, (count > 0 ? 2 * count : 1) * sizeof(*rules));
+        if (rules == NULL)
+            return -1;
+        config->redirects = rules;
+    }
+    memmove(rules + at + 1, rules + at, (count - at) * sizeof(*rules));
+    rules[at] = *rule;
+    config->redirect_count++;
+    return 0;
+}
+
 void config_redirect_add(struct config_draft *draft, const struct config_entry *entry)
 {
-    struct config *config = draft->config;
     struct config_report *report = &draft->report;
-    struct config_redirect rule = {.file_line = entry->key_place.line}, *more;
+    struct config_redirect rule = {.file_line = entry->key_place.line};
     size_t errors = report->errors;
 
     if (config_entry_check(entry, report) == 0 && parse_redirect_host(entry, &rule) == 0 &&
-        parse_from(entry, &rule, report) == 0 && parse_redirect(entry, &rule, report) == 0) {
-        more = realloc(config->redirects, (config->redirect_count + 1) * sizeof(*more));
-        if (more != NULL) {
-            size_t at = rule.file_line > 0 ? config->redirect_count : 0; /* an override is first */
-
-            config->redirects = more;
-            memmove(more + at + 1, more + at, (config->redirect_count++ - at) * sizeof(*more));
-            more[at] = rule;
-            return;
-        }
-    }
+        parse_from(entry, &rule, report) == 0 && parse_redirect(entry, &rule, report) == 0 &&
+        store_redirect(draft->config, &rule) == 0)
+        return;
     free_redirect(&rule);
     if (report->errors == errors)
         config_report_error(report, &entry->key_place, "", "out of memory");
