@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 import x509
-from harness import PATIENCE_S, Exchange, client_context, expect, has_ended, run, serving_pids, test, until
+from harness import PATIENCE_S, Exchange, client_context, expect, expect_in, has_ended, run, serving_pids, test, until
 
 
 @test
@@ -310,6 +310,8 @@ def idle_connections_of_old_generations_get_a_last_response(bench):
             downloads[-1].reader.read(1)
             server.control("reload")
         server.expect_metric("generations_old", reloads)
+        expect_in(f"old gen. {reloads}", server.control("status"), "wsctl status")
+        expect_in(f"old generations {reloads}", run(bench.programs / "wsconsole", "-n", server.name, "--once", "overview"), "wsconsole")
         after_ticks(server, oldest)
         status, fields, _ = idle.get("small.txt")
         expect((status, fields.get("connection")), (200, "close"), "the last response")

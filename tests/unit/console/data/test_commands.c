@@ -119,7 +119,8 @@ static void status_is_formatted_as_table(void **state)
         "23000.5,\"cache_hit_ratio\":0.981,\"responses_2xx\":123000,\"offload_wait_mean\":null,"
         "\"requests_per_core\":52850.6},\"metrics\":{\"requests\":123456,\"responses_200\":123000,"
         "\"responses_404\":436,\"responses_429\":20,\"requests_limited\":20,\"dispatch_pending\":3,"
-        "\"connections_queued\":5,\"accept_queue\":7,\"tls_open\":2,\"tls_handshakes\":9,\"tls_"
+        "\"connections_queued\":5,\"accept_queue\":7,\"generations_old\":2,\"tls_open\":2,\"tls_"
+        "handshakes\":9,\"tls_"
         "failed_version\":1,"
         "\"requests_http2\":6,\"http2_streams\":3,\"cpu_time\":1520000000,\"log_lines\":123455}"
         "}";
@@ -138,7 +139,7 @@ static void status_is_formatted_as_table(void **state)
         "responses    2xx 123000, 3xx -, 4xx -, 5xx -\n",
         "TLS          2, handshakes 9, resumed -, failed: timeout -, failed: version 1, ",
         "HTTP/2       6, accepted -, open -, streams 3, ",
-        "waiting      accept queue 7, in the master 3, in threads 5\n",
+        "waiting      accept queue 7, in the master 3, in threads 5, old gen. 2\n",
         "cache        hit ratio 98.1 %, hits -, ",
         "queue full -, mean wait -\n",
         "cores        requests/core 52.9k, switches/request -, CPU time 1.52 s, waits -, ",
