@@ -1,5 +1,5 @@
-"""Random rules of [access] and requests, compared with a model: 100 hosts with rules of their own, 100 requests to
-each."""
+"""Random rules of [access] and requests, compared with a model: 100 hosts with rules of their own, 120 requests to each,
+together more than 100,000 pairs of a rule and a request."""
 import base64
 import gzip
 import random
@@ -8,7 +8,7 @@ import urllib.parse
 
 from site_server import SiteServer, expect, test
 
-HOSTS, REQUESTS = 100, 100
+HOSTS, REQUESTS, PAIRS = 100, 120, 100000
 FILES = ("index.html", "priv/index.html", "priv/x", "priv/pub/y", "pub/z.txt", "pub/priv/x", "private/x", "a b/c d.txt", "caf\u00e9/x",
          "d/e/f/g.txt", "d/e/index.html", "empty/sub/x", "z/app.js", "z/app.js.gz", "app/index.html", "target/t.html",
          "errors/403.html", "errors/404.html", "errors/401.html", "50%/x", "e=q/x")
@@ -53,7 +53,7 @@ class Host:
     def __init__(self, source, number):
         self.name = f"h{number}.test"
         self.fallback = "/app/index.html" if number % 3 == 0 else ""
-        rules = {rule.prefix: rule for rule in (Rule(source) for _ in range(source.randint(1, 5)))}
+        rules = {rule.prefix: rule for rule in (Rule(source) for _ in range(source.randint(1, 25)))}
         self.rules = sorted(rules.values(), key=lambda rule: -len(rule.prefix))
 
     def text(self):
@@ -123,6 +123,7 @@ def random_rules_decide_as_the_model_does(bench):
     hosts = [Host(source, number) for number in range(HOSTS)]
     server = SiteServer(bench, "[cache]\ncompress = off\n[redirect]\n/try/* = try file /target/t.html\n"
                         + "\n".join(host.text() for host in hosts) + "\n")
+    expect(sum(len(host.rules) for host in hosts) * REQUESTS > PAIRS, True, "enough rules")
     bodies = {}
     for name in FILES:
         bodies["/" + name] = f"the file {name}".encode()
