@@ -12,24 +12,25 @@ Exit status 0 or 1.
 """
 
 import argparse
-import http.client
+import functools
 import os
 import shutil
-import signal
-import subprocess
+import socket
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True
 
-from processes import Fault, control, free_port, wait_until  # noqa: E402
+from processes import PATIENCE_S, Fault, Server, free_port, run_in_directory, wait_until  # noqa: E402
 
 LINES = {"small": 3, "medium": 2000, "large": 100000}  # of one answer; large is sent from the file, not from the cache
+NAMES = ("small", "medium", "small", "medium", "small", "large")  # in the order of requests
+WORKERS = 2
 SETTLED_S = 2  # an answer 404 from before the end of a rebuild is in a cache for cache.revalidate
 
 
+@functools.lru_cache(64)
 def release_text(number, name):
     return f"{number}\n".encode() * LINES[name]
 
@@ -72,24 +73,54 @@ class Site:
         return self.rebuilding or begin < self.rebuilt + SETTLED_S
 
 
+class Connection:
+    """A keep-alive connection, which is opened again after an answer that closes it."""
+
+    def __init__(self, port):
+        self.port, self.socket = port, None
+
+    def get(self, name, host):
+        """Returns status and body. It is of little work, as many clients share two cores with the server."""
+        if self.socket is None:
+            self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        self.socket.sendall(f"GET /{name} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        received = b""
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            received += self.receive()
+        head = received[:end].lower()
+        length, parts = int(head.partition(b"content-length: ")[2].partition(b"\r")[0]), [received[end + 4:]]
+        missing = length - len(parts[0])
+        while missing > 0:
+            parts.append(self.receive())
+            missing -= len(parts[-1])
+        if b"\r\nconnection: close" in head:
+            self.socket.close()
+            self.socket = None
+        return int(head.split(b" ", 2)[1]), b"".join(parts)
+
+    def receive(self):
+        data = self.socket.recv(1 << 20)
+        if not data:
+            raise Fault("the connection ends within or before an answer")
+        return data
+
+
 class Client(threading.Thread):
     def __init__(self, port, sites, rate):
         super().__init__()
-        self.connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(2)]
+        self.connections = [Connection(port) for _ in range(2)]
         self.sites, self.pause = sites, 1 / rate
         self.seen = {site: 0 for site in sites}
         self.answers, self.faults, self.stopped = 0, [], False
 
     def request(self, turn):
-        site, name = self.sites[turn // 2 % 2], list(LINES)[turn // 4 % len(LINES)]
-        connection, begin = self.connections[turn % 2], time.monotonic()
-        connection.request("GET", "/" + name, headers={"Host": site.name})
-        answer = connection.getresponse()
-        body = answer.read()
+        site, name = self.sites[turn // 2 % 2], NAMES[turn // 4 % len(NAMES)]
+        begin = time.monotonic()
+        status, body = self.connections[turn % 2].get(name, site.name)
         self.answers += 1
-        if answer.status != 200:
-            if answer.status not in (404, 503) or not site.may_lack_files(begin):
-                raise Fault(f"{site.name}/{name}: status {answer.status}")
+        if status != 200:
+            if status not in (404, 503) or not site.may_lack_files(begin):
+                raise Fault(f"{site.name}/{name}: status {status}")
             return
         number = int(body.split(b"\n", 1)[0])
         if body != release_text(number, name):
@@ -99,51 +130,15 @@ class Client(threading.Thread):
         self.seen[site] = number
 
     def run(self):
-        turn = 0
+        """A request that is late does not delay those after it."""
+        turn, start = 0, time.monotonic()
         try:
             while not self.stopped:
                 self.request(turn)
                 turn += 1
-                time.sleep(self.pause)
-        except (OSError, http.client.HTTPException, ValueError, Fault) as error:
+                time.sleep(max(0, start + turn * self.pause - time.monotonic()))
+        except (OSError, ValueError, Fault) as error:
             self.faults.append(repr(error))
-
-
-class Server:
-    def __init__(self, options, directory):
-        self.socket = os.path.join(directory, "control.sock")
-        self.port = free_port()
-        self.output = open(os.path.join(directory, "output"), "w+", encoding="utf-8")
-        file = os.path.join(directory, "server.ini")
-        with open(file, "w", encoding="ascii") as text:
-            text.write(f"[server]\nname = deploys-{os.getpid()}\nlisten = 127.0.0.1:{self.port}\nroot = {directory}/swapped\n"
-                       f"run_dir = {directory}\n[control]\nsocket = {self.socket}\n[log]\naccess = off\n"
-                       f"[workers]\nprocesses = 2\nthreads = 2\ndispatch = {options.dispatch}\n"
-                       f"[host rebuilt]\nroot = {directory}/rebuilt\n")
-        self.process = subprocess.Popen([os.path.join(options.bin, "webserverd"), "-f", file], stdout=self.output, stderr=self.output)
-        wait_until(self.serves, "start of the server")
-
-    def workers(self):
-        return control(self.socket, "status")["workers"]["list"]
-
-    def serves(self):
-        if self.process.poll() is not None:
-            raise Fault("the server has ended")
-        try:
-            return all(worker["state"] == "serving" for worker in self.workers())
-        except (OSError, KeyError, ValueError):
-            return False
-
-    def size(self):
-        """Descriptors and KiB of the master, without shared memory."""
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
-            anonymous = next(line for line in file if line.startswith("RssAnon:"))
-        return len(os.listdir(f"/proc/{self.process.pid}/fd")), int(anonymous.split()[1])
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(60) != 0:
-            raise Fault("exit status is not 0")
 
 
 def check_faults(clients):
@@ -159,30 +154,47 @@ def deploy(server, clients, site, how):
 
     def all_have_it():
         check_faults(clients)
-        return all(client.seen[site] == site.number for client in clients) and len(server.workers()) == 2
+        return all(client.seen[site] == site.number for client in clients)
     wait_until(all_have_it, f"release {site.number} of {site.name} for all clients")
+    server.wait_for_workers(WORKERS)
     return time.monotonic() - begin
+
+
+def size_of(pid):
+    """Descriptors and KiB of a process, without shared memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        anonymous = next(line for line in file if line.startswith("RssAnon:"))
+    return len(os.listdir(f"/proc/{pid}/fd")), int(anonymous.split()[1])
 
 
 def run(options, directory):
     swapped, rebuilt = sites = [Site(directory, name) for name in ("swapped", "rebuilt")]
     swapped.swap()
     rebuilt.rebuild()
-    server = Server(options, directory)
+    port = free_port()
+    server = Server(options, directory, f"""listen = 127.0.0.1:{port}
+root = {swapped.root}
+[workers]
+processes = {WORKERS}
+threads = 2
+[host rebuilt]
+root = {rebuilt.root}
+""")
+    server.wait_for_workers(WORKERS)
     os.nice(options.nice)
-    clients = [Client(server.port, sites, options.rate / options.clients) for _ in range(options.clients)]
+    clients = [Client(port, sites, options.rate / options.clients) for _ in range(options.clients)]
     try:
         for client in clients:
             client.start()
         deploys = [(swapped, swapped.swap)] * options.swaps + [(rebuilt, rebuilt.rebuild)] * options.rebuilds
         deploy(server, clients, *deploys[0])
-        before, slowest, start = server.size(), 0, time.monotonic()
+        before, slowest, start = size_of(server.pid), 0, time.monotonic()
         for number, (site, how) in enumerate(deploys[1:], 1):
             time.sleep(max(0, start + number * 60 / options.per_minute - time.monotonic()))
             slowest = max(slowest, deploy(server, clients, site, how))
         taken = time.monotonic() - start
-        wait_until(lambda: server.size()[0] <= before[0], f"no more descriptors than {before[0]}")
-        after = server.size()
+        wait_until(lambda: size_of(server.pid)[0] <= before[0], f"no more descriptors than {before[0]}")
+        after = size_of(server.pid)
         if after[1] > before[1] + options.growth:
             raise Fault(f"KiB of the master: {before[1]}, then {after[1]}")
         answers = sum(client.answers for client in clients)
@@ -193,8 +205,8 @@ def run(options, directory):
             client.stopped = True
         for client in clients:
             client.join()
-        server.process.poll() is None and server.stop()
     check_faults(clients)
+    server.stop()
 
 
 def main():
@@ -208,17 +220,7 @@ def main():
     parser.add_argument("--nice", type=int, default=0, help="lower the priority of the clients by this")
     parser.add_argument("--growth", type=int, default=2048, help="allowed growth of the master, in KiB")
     parser.add_argument("--dispatch", choices=("kernel", "master"), default="kernel")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="deploys-") as directory:
-        os.chmod(directory, 0o755)
-        try:
-            run(options, directory)
-        except Fault as fault:
-            with open(os.path.join(directory, "output"), encoding="utf-8") as file:
-                print(file.read()[-8000:])
-            print(f"FAULT: {fault}")
-            return 1
-    return 0
+    return run_in_directory(run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from processes import Fault, adopt_orphans, control, free_port, has_exited, kill_descendants, wait_until  # noqa: E402
+from processes import Fault, Server, control, free_port, has_exited, run_in_directory, wait_until  # noqa: E402
 
 OPERATIONS = ("reload", "reload", "renew", "reload", "reload", "renew", "reload", "upgrade")
 PROTOCOLS = (("http", "--http1.1"), ("http", "--http2-prior-knowledge"), ("https", "--http1.1"), ("https", "--http2"))
@@ -47,52 +47,37 @@ class Download:
         self.output.close()
 
 
-class Server:
+def install_certificate(programs, directory, number):
+    made = os.path.join(directory, f"certificate-{number}")
+    os.mkdir(made)
+    subprocess.run([os.path.join(programs, "webserverd"), "--self-signed", made], check=True, stdout=subprocess.DEVNULL)
+    for kind in ("key", "pem"):
+        shutil.copy(os.path.join(made, f"localhost.{kind}"), os.path.join(directory, f"{kind}.new"))
+        os.rename(os.path.join(directory, f"{kind}.new"), os.path.join(directory, kind))
+
+
+class DownloadServer(Server):
     def __init__(self, options, directory):
-        self.directory, self.size = directory, int(options.megabytes * 1e6)
-        self.bin, self.socket = options.bin, os.path.join(directory, "control.sock")
+        self.size, self.renewals = int(options.megabytes * 1e6), 0
         self.port = {"http": free_port(), "https": free_port()}
-        self.renewals, self.pid = 0, 0
         os.mkdir(os.path.join(directory, "www"))
         content = hashlib.shake_128(b"downloads").digest(self.size)
         self.hash = hashlib.sha256(content).hexdigest()
         with open(os.path.join(directory, "www", "file"), "wb") as file:
             file.write(content)
-        self.install_certificate()
-        file = os.path.join(directory, "server.ini")
-        with open(file, "w", encoding="ascii") as text:
-            text.write(f"[server]\nname = downloads-{os.getpid()}\nroot = {directory}/www\nrun_dir = {directory}\n"
-                       f"listen = http://127.0.0.1:{self.port['http']} https://127.0.0.1:{self.port['https']}\n"
-                       f"[control]\nsocket = {self.socket}\n[log]\naccess = off\n[tls]\ncertificate = {directory}/pem\nkey = {directory}/key\n"
-                       f"[workers]\nprocesses = {WORKERS}\nmax_processes = 64\ndispatch = {options.dispatch}\n"
-                       f"[connections]\nsend_timeout = {options.send_timeout}\n")
-        self.output = open(os.path.join(directory, "output"), "w+", encoding="utf-8")
-        self.process = subprocess.Popen([os.path.join(self.bin, "webserverd"), "-f", file], stdout=self.output, stderr=self.output)
-        wait_until(lambda: len(self.workers("serving")) == WORKERS, "start of the server")
-        self.pid = self.status()["pid"]
-
-    def install_certificate(self):
-        made = os.path.join(self.directory, f"certificate-{self.renewals}")
-        os.mkdir(made)
-        subprocess.run([os.path.join(self.bin, "webserverd"), "--self-signed", made], check=True, stdout=subprocess.DEVNULL)
-        for kind in ("key", "pem"):
-            shutil.copy(os.path.join(made, f"localhost.{kind}"), os.path.join(self.directory, f"{kind}.new"))
-            os.rename(os.path.join(self.directory, f"{kind}.new"), os.path.join(self.directory, kind))
-
-    def status(self):
-        return control(self.socket, "status")
-
-    def workers(self, state):
-        if self.process.poll() is not None and self.pid == self.process.pid:
-            raise Fault("the server has ended")
-        try:
-            return [worker["pid"] for worker in self.status()["workers"]["list"] if worker["state"] == state]
-        except (OSError, KeyError, ValueError):
-            return []
-
-    def printed(self, text):
-        with open(self.output.name, encoding="utf-8") as file:
-            return file.read().count(text)
+        install_certificate(options.bin, directory, 0)
+        super().__init__(options, directory, f"""root = {directory}/www
+listen = http://127.0.0.1:{self.port['http']} https://127.0.0.1:{self.port['https']}
+[tls]
+certificate = {directory}/pem
+key = {directory}/key
+[workers]
+processes = {WORKERS}
+max_processes = 64
+[connections]
+send_timeout = {options.send_timeout}
+""")
+        self.wait_for_workers(WORKERS)
 
     def reload(self):
         before = self.status()["generation"]
@@ -102,7 +87,7 @@ class Server:
     def renew(self):
         before = self.workers("serving")
         self.renewals += 1
-        self.install_certificate()
+        install_certificate(self.bin, self.directory, self.renewals)
         wait_until(lambda: self.printed("new certificates in use") == self.renewals, "the renewal")
         if self.workers("serving") != before:
             raise Fault("a renewal has replaced workers")
@@ -118,13 +103,12 @@ class Server:
     def check_end(self):
         """Only the workers of the new master are left."""
         wait_until(lambda: has_exited(self.process.pid), "end of the old master")
-        wait_until(lambda: self.workers("leaving") == [] and len(self.workers("serving")) == WORKERS, "end of the old workers")
-        control(self.socket, "stop")
-        wait_until(lambda: has_exited(self.pid), "end of the server")
+        self.wait_for_workers(WORKERS)
+        self.stop()
 
 
 def run(options, directory):
-    server, downloads, start = Server(options, directory), [], time.monotonic()
+    server, downloads, start = DownloadServer(options, directory), [], time.monotonic()
     end = start + options.minutes * 60
 
     def begin(begun):
@@ -152,20 +136,7 @@ def main():
     # With --limit-rate, curl 7 reads up to 10 MB at once over HTTP/1.1, and then nothing until that is the average.
     parser.add_argument("--send-timeout", default="10m", help="send_timeout of the server")
     parser.add_argument("--dispatch", choices=("kernel", "master"), default="kernel")
-    options = parser.parse_args()
-    adopt_orphans()
-    with tempfile.TemporaryDirectory(prefix="downloads-") as directory:
-        os.chmod(directory, 0o755)
-        try:
-            run(options, directory)
-        except Fault as fault:
-            with open(os.path.join(directory, "output"), encoding="utf-8") as file:
-                print(file.read()[-8000:])
-            print(f"FAULT: {fault}")
-            return 1
-        finally:
-            kill_descendants()
-    return 0
+    return run_in_directory(run, parser.parse_args())
 
 
 if __name__ == "__main__":

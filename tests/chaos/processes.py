@@ -1,4 +1,4 @@
-"""What the random tests need of Linux: families of processes, waiting, a small /dev/shm, the control socket."""
+"""What the tests of this directory share: families of processes, waiting, a small /dev/shm, the control socket, a server."""
 
 import contextlib
 import ctypes
@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import tempfile
 import time
 
 PATIENCE_S = 60
@@ -154,3 +156,59 @@ class Filler:
 
     def __exit__(self, *error):
         os.unlink(self.path)
+
+
+class Server:
+    """A webserverd in DIRECTORY with the configuration TEXT, which begins in the section [server]."""
+
+    def __init__(self, options, directory, text):
+        self.directory, self.bin = directory, options.bin
+        self.socket, self.output = os.path.join(directory, "control.sock"), os.path.join(directory, "output")
+        file = os.path.join(directory, "server.ini")
+        with open(file, "w", encoding="ascii") as config:
+            config.write(f"[control]\nsocket = {self.socket}\n[log]\naccess = off\n[workers]\ndispatch = {options.dispatch}\n"
+                         f"[server]\nname = test-{os.getpid()}\nrun_dir = {directory}\n{text}")
+        with open(self.output, "wb") as output:
+            self.process = subprocess.Popen([os.path.join(self.bin, "webserverd"), "-f", file], stdout=output, stderr=output)
+        self.pid = self.process.pid  # of the master, which an upgrade changes
+
+    def status(self):
+        return control(self.socket, "status")
+
+    def workers(self, state):
+        """Their pids; none while the server starts."""
+        if has_exited(self.pid):
+            raise Fault("the server has ended")
+        try:
+            return [worker["pid"] for worker in self.status()["workers"]["list"] if worker["state"] == state]
+        except (OSError, KeyError, ValueError):
+            return []
+
+    def wait_for_workers(self, count):
+        """Only COUNT serving ones."""
+        wait_until(lambda: len(self.workers("serving")) == count and not self.workers("leaving"), f"{count} workers")
+
+    def printed(self, text):
+        with open(self.output, encoding="utf-8") as file:
+            return file.read().count(text)
+
+    def stop(self):
+        control(self.socket, "stop")
+        wait_until(lambda: has_exited(self.pid), "end of the server")
+
+
+def run_in_directory(run, options):
+    """Calls RUN with OPTIONS and a new directory, where a Server may be. Returns the exit status: 1 after a Fault."""
+    adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="webserverd-") as directory:
+        os.chmod(directory, 0o755)
+        try:
+            run(options, directory)
+        except Fault as fault:
+            with open(os.path.join(directory, "output"), encoding="utf-8") as file:
+                print(file.read()[-8000:])
+            print(f"FAULT: {fault}")
+            return 1
+        finally:
+            kill_descendants()
+    return 0
