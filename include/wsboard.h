@@ -1,16 +1,11 @@
 /*
- * wsboard.h 1.0: shows what a server does, live, in wsconsole and wsctl.
+ * wsboard.h 1.0: shows what a server does, live, in wsconsole and wsctl. Reference: wsboard(3).
  *
- * One header for C99 and C++, gcc and clang, Linux. Include it where you call it. In one C file,
- * first define WSBOARD_IMPLEMENTATION and include it before all other headers:
- *
- *     #define WSBOARD_IMPLEMENTATION
- *     #include "wsboard.h"
+ * One header for C99 and C++, gcc and clang, Linux on a little-endian machine. Include it where you
+ * call it; in one C file, first define WSBOARD_IMPLEMENTATION and include it before all other headers.
  *
  * Only board_open() and board_control() can fail. If board_open() failed, all other calls do
- * nothing. No call blocks or allocates. Any thread may call them, also in children by fork(). The
- * program publishes in shared memory, in the format of webserverd-shm(7); nobody is asked, nobody
- * answers. See wsboard(3).
+ * nothing. No call blocks or allocates. Any thread may call them, also in children by fork().
  */
 #ifndef WSBOARD_H
 #define WSBOARD_H
@@ -47,80 +42,41 @@ enum board_state {
     BOARD_COMPUTE = 13, /* X  computes */
     BOARD_BLOCKED       /* B  waits for a place in the queue */
 };
-
 enum board_counter { BOARD_CACHE_HITS, BOARD_CACHE_MISSES, BOARD_DROPPED };
-
 enum board_level { BOARD_DEBUG, BOARD_INFO, BOARD_WARN, BOARD_ERROR };
 
-/*
- * Publishes the board NAME of a server on PORT. Call it before threads and children exist, after
- * daemon(). NAME: letters, digits, '.', '_', '-'. Returns 0, or -1 with errno: EEXIST if a running
- * program has this name, EINVAL if NAME is not valid. The board of a dead program is replaced.
- */
+/* Before threads and children. 0, or -1 with errno; EEXIST: a running program has this name. */
 int board_open(const char *name, int port);
+void board_close(void); /* a clean end; without it readers say that the program died */
 
-/* A clean end. Without it readers say that the program died. Only for the process that opened. */
-void board_close(void);
-
-/* A request of the calling thread begins. LINE: its first line; 256 bytes of it are kept. */
+/* A request of the calling thread. LINE: its first line. It ends with a response of BYTES. */
 void board_begin(const char *line, size_t length);
-
-/* It ends: counts it with its latency, and writes a log record. BYTES: size of the response. */
 void board_end(int status, uint64_t bytes);
-
-/* The same for programs that have the time (board_now()) already. */
-void board_begin_at(const char *line, size_t length, uint64_t now_ns);
+void board_begin_at(const char *line, size_t length, uint64_t now_ns); /* with a time you have */
 void board_end_at(int status, uint64_t bytes, uint64_t now_ns);
+void board_client(const void *sockaddr); /* of the requests of this thread from now on */
 
-/* The client of the thread's requests from now on: a struct sockaddr. Without it, 127.0.0.1. */
-void board_client(const void *sockaddr);
+void board_state(enum board_state state); /* of the calling thread */
+void board_name(const char *name);        /* of the calling thread */
+void board_worker(int number);            /* slot of a child process, as its first call */
+void board_connection(int change);        /* opened (1) or closed (-1) */
 
-/* Sets the state of the calling thread. board_begin() sets WRITE, board_end() IDLE. */
-void board_state(enum board_state state);
-
-/* Name of the calling thread, at most 15 bytes; without it readers show its number. */
-void board_name(const char *name);
-
-/* Gives this process slot NUMBER, below WSBOARD_WORKERS: first call in a child. Else it gets the
- * first free slot. */
-void board_worker(int number);
-
-/* A connection was opened (1) or closed (-1). */
-void board_connection(int change);
-
-/*
- * The queue between threads: its length and capacity, after each change. A thread that waited in
- * state QUEUE is then in READ. board_waited(): an item was taken that was put in at SINCE_NS. Call
- * both under the queue's lock.
- */
+/* Under the lock of the queue: after each change; when an item is taken, put there at SINCE_NS. */
 void board_queue(uint32_t waiting, uint32_t places);
 void board_waited(uint64_t since_ns);
-
-/* MORE of WHAT. */
 void board_count(enum board_counter what, uint64_t more);
 
-/*
- * pthread_mutex_lock() and pthread_cond_wait(), with the same results. The thread is in LOCK or
- * QUEUE while it waits; then again in the state it had. A wait for the mutex is counted.
- */
+/* pthread_mutex_lock() and pthread_cond_wait() that show the wait as LOCK and QUEUE. */
 int board_lock(pthread_mutex_t *mutex);
 int board_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
 
-/* An event, as by printf(); 223 bytes of it are kept. */
 void board_event(enum board_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+uint64_t board_now(void); /* CLOCK_MONOTONIC in nanoseconds */
 
-/* CLOCK_MONOTONIC in nanoseconds. */
-uint64_t board_now(void);
-
-/*
- * Offers COMMANDS, separated by blanks ("threads queue"), to wsconsole and wsctl. Another thread
- * calls HANDLE with a command and its argument ("" if there is none). HANDLE returns 0, or -1 with
- * the reason in ANSWER (SIZE bytes). Returns 0, or -1 with errno. Once, after board_open().
- */
-int board_control(int (*handle)(const char *command, const char *argument, char *answer,
-                                size_t size),
-                  const char *commands);
+/* Offers COMMANDS ("threads queue"). A thread calls HANDLE; it returns 0, or -1 with a reason. */
+typedef int (*board_handler)(const char *command, const char *argument, char *answer, size_t size);
+int board_control(board_handler handle, const char *commands);
 
 #ifdef __cplusplus
 }
@@ -133,7 +89,6 @@ int board_control(int (*handle)(const char *command, const char *argument, char 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -148,58 +103,48 @@ int board_control(int (*handle)(const char *command, const char *argument, char 
 #include <time.h>
 #include <unistd.h>
 
-/* The format, webserverd-shm(7). Whoever changes it here changes it there. */
+/* The format: webserverd-shm(7) */
 
-#define WSBOARD_METRICS(THREAD, WORKER)                                                            \
-    THREAD(requests, 0, 0, "requests", "Requests served, any status")                              \
-    THREAD(response_time, 0, 2, "response time",                                                   \
-           "Time from the start of each request to the end of its response")                       \
-    THREAD(bytes_sent, 0, 1, "sent", "Bytes sent to clients, headers included")                    \
-    THREAD(cache_hits, 0, 0, "cache hits", "Requests served from the cache")                       \
-    THREAD(cache_misses, 0, 0, "cache misses", "Requests for a file that was not in the cache")    \
-    THREAD(connections_accepted, 0, 0, "accepted", "Connections accepted")                         \
-    THREAD(connections_closed, 0, 0, "closed", "Connections closed by either side")                \
-    THREAD(lock_waits, 0, 0, "lock waits", "Waits for a mutex that another thread held")           \
-    THREAD(lock_wait, 0, 2, "lock wait", "Time spent in these waits")                              \
-    WORKER(queue_length, 1, 0, "queued", "Items in the queue between threads")                     \
-    WORKER(queue_capacity, 1, 0, "queue places", "Items that the queue can hold")                  \
-    WORKER(queue_taken, 0, 0, "taken", "Items taken from the queue")                               \
-    WORKER(queue_wait, 0, 2, "in queue", "Time that these items spent in the queue")               \
-    WORKER(queue_dropped, 0, 0, "dropped", "Items dropped because the queue was full")
+/* Name, scope (0 thread, 1 worker), kind (1 gauge), unit (1 bytes, 2 ns), label, help */
+#define WSBOARD_METRICS(METRIC)                                                                    \
+    METRIC(requests, 0, 0, 0, "requests", "Requests served, any status")                           \
+    METRIC(response_time, 0, 0, 2, "response time", "Time from begin to end of all requests")      \
+    METRIC(bytes_sent, 0, 0, 1, "sent", "Bytes sent to clients")                                   \
+    METRIC(cache_hits, 0, 0, 0, "cache hits", "Requests served from the cache")                    \
+    METRIC(cache_misses, 0, 0, 0, "cache misses", "Requests for what was not in the cache")        \
+    METRIC(connections_accepted, 0, 0, 0, "accepted", "Connections accepted")                      \
+    METRIC(connections_closed, 0, 0, 0, "closed", "Connections closed by either side")             \
+    METRIC(lock_waits, 0, 0, 0, "lock waits", "Waits for a mutex that another thread held")        \
+    METRIC(lock_wait, 0, 0, 2, "lock wait", "Time spent in these waits")                           \
+    METRIC(queue_length, 1, 1, 0, "queued", "Items in the queue between threads")                  \
+    METRIC(queue_capacity, 1, 1, 0, "queue places", "Items that the queue can hold")               \
+    METRIC(queue_taken, 1, 0, 0, "taken", "Items taken from the queue")                            \
+    METRIC(queue_wait, 1, 0, 2, "in queue", "Time that these items spent in the queue")            \
+    METRIC(queue_dropped, 1, 0, 0, "dropped", "Items dropped because the queue was full")
+#define WSBOARD_METRIC_ID(name, scope, kind, unit, label, help) WSBOARD_##name,
+#define WSBOARD_METRIC_LINE(name, scope, kind, unit, label, help)                                  \
+    {#name, label, help, scope, kind, unit, 0, 0},
 
-/* One metric each; another status counts as the first of its class here (RFC 9110 section 15). */
-/* clang-format off */
-#define WSBOARD_STATUSES(STATUS)                                                                   \
-    STATUS(200) STATUS(206) STATUS(301) STATUS(302) STATUS(304) STATUS(307) STATUS(308)            \
-    STATUS(400) STATUS(401) STATUS(403) STATUS(404) STATUS(405) STATUS(406) STATUS(408)            \
-    STATUS(410) STATUS(412) STATUS(413) STATUS(414) STATUS(416) STATUS(417) STATUS(421)            \
-    STATUS(429) STATUS(431) STATUS(500) STATUS(501) STATUS(503) STATUS(505)
-/* clang-format on */
-
-#define WSBOARD_ID(name, kind, unit, label, help) WSBOARD_##name,
-#define WSBOARD_STATUS_ID(code)                   WSBOARD_responses_##code,
-#define WSBOARD_NOTHING(name, kind, unit, label, help)
-enum wsboard_thread_metric {
-    WSBOARD_METRICS(WSBOARD_ID, WSBOARD_NOTHING) WSBOARD_STATUSES(WSBOARD_STATUS_ID)
-        WSBOARD_THREAD_METRICS
-};
-enum wsboard_worker_metric { WSBOARD_METRICS(WSBOARD_NOTHING, WSBOARD_ID) WSBOARD_WORKER_METRICS };
+enum { WSBOARD_METRICS(WSBOARD_METRIC_ID) WSBOARD_FIRST_STATUS };
 
 enum {
+    WSBOARD_STATUSES = 27,
+    WSBOARD_ALL_METRICS = (int)WSBOARD_FIRST_STATUS + WSBOARD_STATUSES,
     WSBOARD_SLOTS = WSBOARD_WORKERS * WSBOARD_THREADS,
-    WSBOARD_ALL_METRICS = (int)WSBOARD_THREAD_METRICS + (int)WSBOARD_WORKER_METRICS,
     WSBOARD_STATES = 15,
-    WSBOARD_LINE = 256,
+    WSBOARD_LINE = 256, /* bytes of a request line that are kept */
+    WSBOARD_WORK = 12,  /* words of it in an activity, with a NUL */
     WSBOARD_BUCKETS = 2112,
     WSBOARD_RING_WORDS = 2048, /* a power of two */
     WSBOARD_RECORD_HEAD = 7,
-    WSBOARD_WORK = 12,
-    WSBOARD_NO_OUTCOME = 255,
     WSBOARD_EVENTS = 128,
     WSBOARD_EVENT_WORDS = 28
 };
 
-#define WSBOARD_NO_WORKER UINT32_MAX
+/* One metric each. Another status counts as one of the first four, by its class. */
+static const uint16_t wsboard_statuses[WSBOARD_STATUSES] = {
+    200, 302, 400, 500, 206, 301, 304, 307, 308, 401, 403, 404, 405, 406,
+    408, 410, 412, 413, 414, 416, 417, 421, 429, 431, 501, 503, 505};
 
 struct wsboard_section {
     uint32_t kind, count;
@@ -241,42 +186,33 @@ struct wsboard_thread_slot {
 
 struct wsboard_worker {
     uint64_t heartbeat_ns;
-    uint32_t threads, offload_threads, connections, unused[11];
-    uint64_t metric[WSBOARD_WORKER_METRICS];
+    uint32_t threads, offload_threads, connections, unused[27];
+    uint64_t metric[WSBOARD_FIRST_STATUS];
 } __attribute__((aligned(64)));
 
 struct wsboard_thread {
     uint64_t sequence, since_ns;
     uint32_t state;
     int32_t tid;
-    uint64_t work[WSBOARD_WORK], unused; /* the request line, with a NUL */
-    uint64_t metric[WSBOARD_THREAD_METRICS];
+    uint64_t work[WSBOARD_WORK], unused;
+    uint64_t metric[WSBOARD_ALL_METRICS];
 } __attribute__((aligned(64)));
-
-struct wsboard_latency {
-    uint64_t sum, max;
-    uint32_t used_from, used_to;
-    uint64_t bucket[WSBOARD_BUCKETS];
-};
-
-struct wsboard_ring {
-    uint64_t claimed, head, unused[6], word[WSBOARD_RING_WORDS];
-};
 
 struct wsboard_event {
     uint64_t sequence, time_ns, source, checksum, text[WSBOARD_EVENT_WORDS];
 };
 
-struct wsboard_events {
-    uint64_t next, unused[7];
-    struct wsboard_event event[WSBOARD_EVENTS];
-};
-
-/* The memory of a thread slot, of whole pages, so that a slot that is not used has none. */
+/* Of a thread. Of whole pages, so that a slot that is not used takes no memory. */
 struct wsboard_slot {
     struct wsboard_thread thread;
-    struct wsboard_latency latency;
-    struct wsboard_ring ring __attribute__((aligned(64)));
+    struct {
+        uint64_t sum, max;
+        uint32_t used_from, used_to;
+        uint64_t bucket[WSBOARD_BUCKETS];
+    } latency;
+    struct {
+        uint64_t claimed, head, unused[6], word[WSBOARD_RING_WORDS];
+    } ring __attribute__((aligned(64)));
 } __attribute__((aligned(4096)));
 
 struct wsboard {
@@ -285,10 +221,13 @@ struct wsboard {
     struct wsboard_state state[WSBOARD_STATES];
     struct wsboard_worker_slot worker_slot[WSBOARD_WORKERS];
     struct wsboard_thread_slot thread_slot[WSBOARD_SLOTS];
-    uint64_t master[16] __attribute__((aligned(64)));
+    uint64_t master[1][16] __attribute__((aligned(64)));
     struct wsboard_worker worker[WSBOARD_WORKERS];
     char name[WSBOARD_SLOTS][16];
-    struct wsboard_events events;
+    struct {
+        uint64_t next, unused[7];
+        struct wsboard_event event[WSBOARD_EVENTS];
+    } events[1];
     struct wsboard_slot slot[WSBOARD_SLOTS];
 };
 
@@ -296,45 +235,40 @@ struct wsboard {
 static struct {
     struct wsboard *board; /* NULL: not open */
     int pid;               /* of the process that opened it */
-    int worker;            /* slot of this process, or WSBOARD_UNKNOWN or the next two */
+    int worker;            /* slot of this process; -1: none yet */
     int wanted;            /* slot of board_worker(); -1: the first free one */
+    pthread_mutex_t mutex; /* of worker, and while a thread takes a slot */
     pthread_key_t key;     /* frees the slot of a thread at its end */
-    char path[160], socket_path[108];
-} wsboard_process;
+    char path[100];        /* of the board */
+    struct sockaddr_un address;
+    board_handler handle;
+    const char *commands;
+    int listener;
+} wsboard_own;
 
 /* What threads without a slot write, and all threads if no board is open; nobody reads it. */
 static struct wsboard_slot wsboard_unseen;
 static struct wsboard_worker wsboard_unseen_worker;
 
-enum { WSBOARD_UNKNOWN = -1, WSBOARD_IN_CHANGE = -2, WSBOARD_FULL = -3 };
+static uint8_t wsboard_metric_of[600]; /* by status, from 200 on */
 
-/* Of this thread */
+/* Of this thread. CLIENT: IPv6, or IPv4-mapped; at first 127.0.0.1. */
 static __thread struct {
-    struct wsboard_slot *slot; /* NULL: not known yet */
     struct wsboard_worker *worker;
-    uint32_t number; /* of the slot */
-    uint32_t tries;  /* to get a slot */
-    int in_request;
-    uint64_t begin_ns;
+    uint64_t client[2];
+    struct wsboard_slot *slot; /* NULL: none yet */
+    uint32_t number, tries;    /* of the slot; to get one */
+    int hidden, in_request;
+    uint64_t begin_ns, line_length;
     uint64_t wall_ns, wall_at_ns; /* wall clock at a time of the monotonic clock */
-    uint64_t line_length;
-} wsboard_self;
+} wsboard_self = {
+    &wsboard_unseen_worker, {0, UINT64_C(0x0100007fffff0000)}, NULL, 0, 0, 0, 0, 0, 0, 0, 0};
 
-/* IPv6 address of the client; at first ::ffff:127.0.0.1 */
-static __thread uint8_t wsboard_client[16] = {0, 0, 0,    0,    0,   0, 0, 0,
-                                              0, 0, 0xff, 0xff, 127, 0, 0, 1};
-
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define WSBOARD_BYTE(i) (8 * (i)) /* the place of byte I in a word, in bits */
-#else
-#define WSBOARD_BYTE(i) (8 * (7 - (i)))
-#endif
-#define WSBOARD_GET(word)            __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#define WSBOARD_SET(word, value)     __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
-#define WSBOARD_PUBLISH(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
-#define WSBOARD_ADD(word, more)      WSBOARD_SET(word, WSBOARD_GET(word) + (more)) /* one writer */
-#define WSBOARD_SWAP(word, expected, value)                                                        \
-    __atomic_compare_exchange_n(&(word), expected, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define WSBOARD_GET(word)              __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#define WSBOARD_SET(word, value)       __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
+#define WSBOARD_PUBLISH(word, value)   __atomic_store_n(&(word), value, __ATOMIC_RELEASE)
+#define WSBOARD_ADD(word, more)        WSBOARD_SET(word, WSBOARD_GET(word) + (more)) /* one writer */
+#define WSBOARD_ADD_SHARED(word, more) __atomic_fetch_add(&(word), more, __ATOMIC_RELAXED)
 
 static uint64_t wsboard_clock(clockid_t clock)
 {
@@ -353,171 +287,162 @@ uint64_t board_now(void)
 
 static void wsboard_free_thread(struct wsboard *board, uint32_t number)
 {
-    struct wsboard_thread *thread = &board->slot[number].thread;
-
     if (WSBOARD_GET(board->thread_slot[number].reserved) == 0)
         return;
-    WSBOARD_SET(thread->state, 0u);
-    WSBOARD_SET(board->thread_slot[number].worker, WSBOARD_NO_WORKER);
-    WSBOARD_PUBLISH(thread->tid, 0);
+    WSBOARD_SET(board->slot[number].thread.state, 0u);
+    WSBOARD_SET(board->thread_slot[number].worker, UINT32_MAX);
+    WSBOARD_PUBLISH(board->slot[number].thread.tid, 0);
 }
 
-static int wsboard_is_gone(int pid)
+/* At the end of a thread */
+static void wsboard_end_thread(void *slot)
 {
-    return kill(pid, 0) != 0 && errno == ESRCH;
+    if (slot != wsboard_self.slot)
+        return;
+    WSBOARD_ADD_SHARED(wsboard_self.worker->threads, UINT32_MAX);
+    wsboard_free_thread(wsboard_own.board, wsboard_self.number);
+    wsboard_self.slot = NULL;
 }
 
-/* Takes slot I if it is free or its process is gone. */
-static int wsboard_take_worker(struct wsboard *board, int i)
+/* Leaves slot I without threads, connections and queue. */
+static void wsboard_clear_worker(struct wsboard *board, int i)
 {
-    struct wsboard_worker_slot *slot = &board->worker_slot[i];
-    int pid = WSBOARD_GET(slot->pid), own = (int)getpid();
     uint32_t thread, first = (uint32_t)i * WSBOARD_THREADS;
 
-    if ((pid != 0 && pid != own && !wsboard_is_gone(pid)) || !WSBOARD_SWAP(slot->pid, &pid, own))
-        return 0;
     for (thread = first; thread < first + WSBOARD_THREADS; thread++)
         wsboard_free_thread(board, thread);
     WSBOARD_SET(board->worker[i].threads, 0u);
     WSBOARD_SET(board->worker[i].connections, 0u);
-    WSBOARD_SET(board->worker[i].metric[WSBOARD_queue_length], (uint64_t)0);
+    WSBOARD_SET(board->worker[i].metric[WSBOARD_queue_length], UINT64_C(0));
+}
+
+/* Takes worker slot I if it is free or its process is dead. */
+static int wsboard_take_worker(struct wsboard *board, int i)
+{
+    struct wsboard_worker_slot *slot = &board->worker_slot[i];
+    int pid = WSBOARD_GET(slot->pid), own = (int)getpid();
+
+    if ((pid != 0 && pid != own && (kill(pid, 0) == 0 || errno != ESRCH)) ||
+        !__atomic_compare_exchange_n(&slot->pid, &pid, own, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return 0;
+    wsboard_clear_worker(board, i);
     WSBOARD_SET(slot->started_ns, wsboard_clock(CLOCK_REALTIME));
     WSBOARD_SET(slot->starts, WSBOARD_GET(slot->starts) + 1);
     WSBOARD_SET(slot->state, 2u);
     WSBOARD_PUBLISH(slot->reserved, 1u);
+    wsboard_own.worker = i;
     return 1;
 }
 
-/* Slot of this process, which takes one at the first call. */
-static int wsboard_worker_number(struct wsboard *board)
+/* Takes the first free thread slot of this process, if there is one, and memory for it. */
+static void wsboard_take_thread(struct wsboard *board)
 {
-    int number = __atomic_load_n(&wsboard_process.worker, __ATOMIC_ACQUIRE), i;
+    uint32_t first = (uint32_t)wsboard_own.worker * WSBOARD_THREADS, i = first;
+    struct wsboard_thread_slot *entry;
+    struct wsboard_slot *slot;
 
-    if (number != WSBOARD_UNKNOWN && number != WSBOARD_IN_CHANGE)
-        return number;
-    number = WSBOARD_UNKNOWN;
-    if (!WSBOARD_SWAP(wsboard_process.worker, &number, (int)WSBOARD_IN_CHANGE)) {
-        while ((number = __atomic_load_n(&wsboard_process.worker, __ATOMIC_ACQUIRE)) ==
-               WSBOARD_IN_CHANGE)
-            sched_yield(); /* another thread of this process takes it */
-        return number;
-    }
-    number = WSBOARD_FULL;
-    if (wsboard_process.wanted >= 0) {
-        if (wsboard_take_worker(board, wsboard_process.wanted))
-            number = wsboard_process.wanted;
-    }
-    for (i = 0; i < WSBOARD_WORKERS && number == WSBOARD_FULL; i++)
-        if (wsboard_take_worker(board, i))
-            number = i;
-    WSBOARD_PUBLISH(wsboard_process.worker, number);
-    return number;
-}
-
-/* Takes thread slot NUMBER. Returns 1; 0 if another thread has it; -1 if it has no memory. */
-static int wsboard_take_thread(struct wsboard *board, uint32_t number)
-{
-    struct wsboard_slot *slot = &board->slot[number];
-    int tid = (int)syscall(SYS_gettid), nobody = 0;
-
-    /* Without memory a store would end the program by SIGBUS. */
-    if (WSBOARD_GET(board->thread_slot[number].reserved) == 0 &&
-        madvise(slot, sizeof(*slot), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-        return -1;
-    return WSBOARD_SWAP(slot->thread.tid, &nobody, tid);
-}
-
-/* At the end of a thread, with its slot */
-static void wsboard_end_thread(void *memory)
-{
-    struct wsboard *board = wsboard_process.board;
-
-    (void)memory;
-    if (board == NULL || wsboard_self.slot == NULL)
+    while (i < first + WSBOARD_THREADS && WSBOARD_GET(board->thread_slot[i].reserved) != 0 &&
+           __atomic_load_n(&board->slot[i].thread.tid, __ATOMIC_ACQUIRE) != 0)
+        i++;
+    if (i == first + WSBOARD_THREADS)
         return;
-    __atomic_fetch_sub(&wsboard_self.worker->threads, 1, __ATOMIC_RELAXED);
-    wsboard_free_thread(board, wsboard_self.number);
-    wsboard_self.slot = NULL;
-}
-
-/* Number of this process, negative if it has none. Its worker gets the stores of this thread. */
-static int wsboard_own_worker(void)
-{
-    struct wsboard *board = wsboard_process.board;
-    int worker = board != NULL ? wsboard_worker_number(board) : WSBOARD_FULL;
-
-    wsboard_self.worker = worker >= 0 ? &board->worker[worker] : &wsboard_unseen_worker;
-    return worker;
+    slot = &board->slot[i];
+    entry = &board->thread_slot[i];
+    /* Without memory a store would end the program by SIGBUS. EINVAL: Linux before 5.14. */
+    if (WSBOARD_GET(entry->reserved) == 0 &&
+        madvise(slot, sizeof(*slot), 23 /* MADV_POPULATE_WRITE */) != 0 && errno != EINVAL)
+        return;
+    board->name[i][0] = '\0';
+    WSBOARD_SET(entry->thread, i - first);
+    WSBOARD_SET(entry->worker, (uint32_t)wsboard_own.worker);
+    WSBOARD_SET(slot->thread.since_ns, board_now());
+    WSBOARD_SET(slot->thread.state, (uint32_t)BOARD_IDLE);
+    WSBOARD_SET(slot->thread.tid, (int)syscall(SYS_gettid));
+    WSBOARD_PUBLISH(entry->reserved, 1u);
+    WSBOARD_ADD_SHARED(wsboard_self.worker->threads, 1);
+    wsboard_self.slot = slot;
+    wsboard_self.number = i;
+    wsboard_self.in_request = 0;
+    pthread_setspecific(wsboard_own.key, slot);
 }
 
 /* A thread that gets none tries again at every 1024th call: no call may take long. */
 static struct wsboard_slot *wsboard_take_slot(void)
 {
-    struct wsboard *board = wsboard_process.board;
-    struct wsboard_thread_slot *entry;
-    int worker = wsboard_own_worker(), taken = 0;
-    uint32_t first = (uint32_t)worker * WSBOARD_THREADS, i = first;
+    struct wsboard *board = wsboard_own.board;
+    int error = errno, i;
 
-    if (worker < 0 || wsboard_self.tries++ % 1024 != 0)
+    if (board == NULL || wsboard_self.tries++ % 1024 != 0)
         return &wsboard_unseen;
-    while (i < first + WSBOARD_THREADS && (taken = wsboard_take_thread(board, i)) == 0)
-        i++;
-    if (taken != 1)
-        return &wsboard_unseen;
-    entry = &board->thread_slot[i];
-    WSBOARD_SET(entry->thread, i - first);
-    WSBOARD_SET(entry->worker, (uint32_t)worker);
-    WSBOARD_SET(board->name[i][0], '\0');
-    WSBOARD_SET(board->slot[i].thread.since_ns, board_now());
-    WSBOARD_SET(board->slot[i].thread.state, (uint32_t)BOARD_IDLE);
-    WSBOARD_PUBLISH(entry->reserved, 1u);
-    wsboard_self.slot = &board->slot[i];
-    wsboard_self.number = i;
-    wsboard_self.in_request = 0;
-    __atomic_fetch_add(&wsboard_self.worker->threads, 1, __ATOMIC_RELAXED);
-    pthread_setspecific(wsboard_process.key, wsboard_self.slot);
-    return wsboard_self.slot;
+    pthread_mutex_lock(&wsboard_own.mutex);
+    if (wsboard_own.worker < 0)
+        wsboard_take_worker(board, wsboard_own.wanted);
+    for (i = 0; i < WSBOARD_WORKERS && wsboard_own.worker < 0; i++)
+        wsboard_take_worker(board, i);
+    if (wsboard_own.worker >= 0)
+        wsboard_self.worker = &board->worker[wsboard_own.worker];
+    if (wsboard_own.worker >= 0 && !wsboard_self.hidden)
+        wsboard_take_thread(board);
+    pthread_mutex_unlock(&wsboard_own.mutex);
+    errno = error;
+    return wsboard_self.slot != NULL ? wsboard_self.slot : &wsboard_unseen;
 }
 
-/* The slot of the calling thread, which takes one at its first call. */
+/* The slot of the calling thread, which takes one at its first call, as its process does. */
 static inline struct wsboard_slot *wsboard_own_slot(void)
 {
     return wsboard_self.slot != NULL ? wsboard_self.slot : wsboard_take_slot();
 }
 
-/* After fork(), in the child, which takes its own slots. */
+/* In a child after fork(): it takes slots of its own. */
 static void wsboard_forked(void)
 {
-    wsboard_process.worker = WSBOARD_UNKNOWN;
-    wsboard_process.wanted = -1;
+    pthread_mutex_init(&wsboard_own.mutex, NULL);
+    wsboard_own.worker = -1;
+    wsboard_own.wanted = 0;
     wsboard_self.slot = NULL;
+    wsboard_self.worker = &wsboard_unseen_worker;
     wsboard_self.tries = 0;
 }
 
 /* A child that exits frees its slots. If it is killed, another process finds that. */
 static void wsboard_exit(void)
 {
-    struct wsboard *board = wsboard_process.board;
-    int worker = wsboard_process.worker, i;
+    struct wsboard *board = wsboard_own.board;
+    int worker = WSBOARD_GET(wsboard_own.worker);
 
-    if (board == NULL || worker < 0 || (int)getpid() == wsboard_process.pid)
+    if (board == NULL || worker < 0 || (int)getpid() == wsboard_own.pid)
         return;
-    for (i = worker * WSBOARD_THREADS; i < (worker + 1) * WSBOARD_THREADS; i++)
-        wsboard_free_thread(board, (uint32_t)i);
-    WSBOARD_SET(board->worker[worker].threads, 0u);
+    wsboard_clear_worker(board, worker);
     WSBOARD_SET(board->worker_slot[worker].state, 0u);
     WSBOARD_PUBLISH(board->worker_slot[worker].pid, 0);
 }
 
-/* Requests */
-
-static void wsboard_set_state(struct wsboard_thread *thread, enum board_state state,
-                              uint64_t now_ns)
+void board_name(const char *name)
 {
-    if (WSBOARD_GET(thread->state) == (uint32_t)state)
+    size_t length = strnlen(name, 15);
+    char *to;
+
+    if (wsboard_own_slot() == &wsboard_unseen)
         return;
-    WSBOARD_SET(thread->since_ns, now_ns);
-    WSBOARD_SET(thread->state, (uint32_t)state);
+    to = wsboard_own.board->name[wsboard_self.number];
+    memcpy(to, name, length);
+    to[length] = '\0';
+}
+
+void board_worker(int number)
+{
+    if (number >= 0 && number < WSBOARD_WORKERS)
+        wsboard_own.wanted = number;
+    wsboard_own_slot();
+}
+
+/* States and requests */
+
+static void wsboard_set_state(struct wsboard_slot *slot, uint32_t state, uint64_t now_ns)
+{
+    WSBOARD_SET(slot->thread.since_ns, now_ns);
+    WSBOARD_SET(slot->thread.state, state);
 }
 
 void board_state(enum board_state state)
@@ -525,48 +450,24 @@ void board_state(enum board_state state)
     struct wsboard_slot *slot = wsboard_own_slot();
 
     if (WSBOARD_GET(slot->thread.state) != (uint32_t)state)
-        wsboard_set_state(&slot->thread, state, board_now());
-}
-
-void board_name(const char *name)
-{
-    struct wsboard *board = wsboard_process.board;
-    size_t length = strnlen(name, 15);
-
-    if (board == NULL || wsboard_own_slot() == &wsboard_unseen)
-        return;
-    memcpy(board->name[wsboard_self.number], name, length);
-    board->name[wsboard_self.number][length] = '\0';
-}
-
-void board_worker(int number)
-{
-    if (number >= 0 && number < WSBOARD_WORKERS)
-        wsboard_process.wanted = number;
-    wsboard_own_slot();
+        wsboard_set_state(slot, (uint32_t)state, board_now());
 }
 
 void board_client(const void *sockaddr)
 {
-    uint16_t family;
-    uint8_t address[16] = {0};
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)sockaddr;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sockaddr;
 
-    memcpy(&family, sockaddr, sizeof(family));
-    if (family == AF_INET6) {
-        memcpy(address, &((const struct sockaddr_in6 *)sockaddr)->sin6_addr, 16);
-    } else if (family == AF_INET) {
-        memset(address + 10, 0xff, 2);
-        memcpy(address + 12, &((const struct sockaddr_in *)sockaddr)->sin_addr, 4);
-    }
-    memcpy(wsboard_client, address, sizeof(address));
+    memset(wsboard_self.client, 0, sizeof(wsboard_self.client));
+    if (v4->sin_family == AF_INET6)
+        memcpy(wsboard_self.client, &v6->sin6_addr, sizeof(wsboard_self.client));
+    else if (v4->sin_family == AF_INET)
+        wsboard_self.client[1] = 0xffff0000u | (uint64_t)v4->sin_addr.s_addr << 32;
 }
 
-/* HTTP/1.0, HTTP/1.1, or neither */
-static uint64_t wsboard_protocol(const char *line, size_t length)
+static void wsboard_put(struct wsboard_slot *slot, uint64_t position, uint64_t word)
 {
-    if (length < 9 || memcmp(line + length - 9, " HTTP/1.", 8) != 0)
-        return 0;
-    return line[length - 1] == '0' ? 1 : line[length - 1] == '1' ? 2 : 0;
+    WSBOARD_PUBLISH(slot->ring.word[position % WSBOARD_RING_WORDS], word);
 }
 
 /*
@@ -581,28 +482,24 @@ static uint64_t wsboard_word(const char *text, size_t length)
     if (length >= 8)
         memcpy(&word, text, 8);
     for (i = 0; i < length && length < 8; i++)
-        word |= (uint64_t)(uint8_t)text[i] << WSBOARD_BYTE(i);
+        word |= (uint64_t)(uint8_t)text[i] << 8 * i;
     return word;
 }
 
-static void wsboard_put(struct wsboard_ring *ring, uint64_t position, uint64_t word)
-{
-    WSBOARD_PUBLISH(ring->word[position & (WSBOARD_RING_WORDS - 1)], word);
-}
-
-/* Writes words 4 and following of the log record behind the ring's head. */
+/* Sets the activity, and writes the record behind the head of the log ring: words 4 and on. */
 void board_begin_at(const char *line, size_t length, uint64_t now_ns)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
     const char *end = (const char *)memchr(line, '\n', length);
-    uint64_t record = WSBOARD_GET(slot->ring.head), sequence, protocol, word;
+    uint64_t record = WSBOARD_GET(slot->ring.head), protocol = 0, sequence, word;
     size_t i;
 
     if (end != NULL)
         length = (size_t)(end - line);
     if (length > 0 && line[length - 1] == '\r')
         length--;
-    protocol = wsboard_protocol(line, length);
+    if (length >= 9 && memcmp(line + length - 9, " HTTP/1.", 8) == 0)
+        protocol = line[length - 1] == '0' ? 1 : line[length - 1] == '1' ? 2 : 0;
     if (length > WSBOARD_LINE)
         length = WSBOARD_LINE;
     wsboard_self.line_length = length;
@@ -614,18 +511,14 @@ void board_begin_at(const char *line, size_t length, uint64_t now_ns)
     WSBOARD_SET(slot->ring.claimed, record + WSBOARD_RECORD_HEAD + length / 8 + 1);
     WSBOARD_PUBLISH(slot->thread.since_ns, now_ns);
     WSBOARD_PUBLISH(slot->thread.state, (uint32_t)BOARD_WRITE);
-    for (i = 0; i < 2; i++) {
-        memcpy(&word, wsboard_client + i * 8, 8);
-        wsboard_put(&slot->ring, record + 4 + i, word);
-    }
-    wsboard_put(&slot->ring, record + 6, length | protocol << 54);
+    wsboard_put(slot, record + 4, wsboard_self.client[0]);
+    wsboard_put(slot, record + 5, wsboard_self.client[1]);
+    wsboard_put(slot, record + 6, length | protocol << 54);
     for (i = 0; i * 8 <= length; i++) { /* with the zero after it */
         word = wsboard_word(line + i * 8, length - i * 8);
-        wsboard_put(&slot->ring, record + WSBOARD_RECORD_HEAD + i, word);
-        if (i == WSBOARD_WORK - 1)
-            word &= ~(UINT64_C(0xff) << WSBOARD_BYTE(7));
+        wsboard_put(slot, record + WSBOARD_RECORD_HEAD + i, word);
         if (i < WSBOARD_WORK)
-            WSBOARD_PUBLISH(slot->thread.work[i], word);
+            WSBOARD_PUBLISH(slot->thread.work[i], i < WSBOARD_WORK - 1 ? word : word << 8 >> 8);
     }
     WSBOARD_PUBLISH(slot->thread.sequence, sequence + 1);
 }
@@ -635,71 +528,51 @@ void board_begin(const char *line, size_t length)
     board_begin_at(line, length, board_now());
 }
 
-static void wsboard_record_latency(struct wsboard_latency *latency, uint64_t value)
+static void wsboard_record_latency(struct wsboard_slot *slot, uint64_t value)
 {
     uint32_t index = (uint32_t)value, shift;
 
     if (value >= 128) {
-        shift = 63 - (uint32_t)__builtin_clzll(value);
-        shift = shift > 37 ? 38 : shift - 6;
-        index = shift == 38 ? WSBOARD_BUCKETS - 1 : shift * 64 + (uint32_t)(value >> shift);
+        shift = 57 - (uint32_t)__builtin_clzll(value);
+        index = shift > 31 ? WSBOARD_BUCKETS - 1 : shift * 64 + (uint32_t)(value >> shift);
     }
-    WSBOARD_ADD(latency->bucket[index], 1);
-    WSBOARD_ADD(latency->sum, value);
-    if (WSBOARD_GET(latency->used_to) == 0 || index < WSBOARD_GET(latency->used_from))
-        WSBOARD_SET(latency->used_from, index);
-    if (index >= WSBOARD_GET(latency->used_to))
-        WSBOARD_SET(latency->used_to, index + 1);
-    if (value > WSBOARD_GET(latency->max))
-        WSBOARD_SET(latency->max, value);
-}
-
-/* The metric of STATUS, or of the first status of its class. */
-static inline uint32_t wsboard_status_metric(int status)
-{
-#define WSBOARD_STATUS_CASE(code)                                                                  \
-    case code:                                                                                     \
-        return WSBOARD_responses_##code;
-    switch (status) {
-        WSBOARD_STATUSES(WSBOARD_STATUS_CASE)
-    default:
-        return status < 300   ? WSBOARD_responses_200
-               : status < 400 ? WSBOARD_responses_302
-               : status < 500 ? WSBOARD_responses_400
-                              : WSBOARD_responses_500;
-    }
+    WSBOARD_ADD(slot->latency.bucket[index], 1);
+    WSBOARD_ADD(slot->latency.sum, value);
+    if (WSBOARD_GET(slot->latency.used_to) == 0 || index < WSBOARD_GET(slot->latency.used_from))
+        WSBOARD_SET(slot->latency.used_from, index);
+    if (index >= WSBOARD_GET(slot->latency.used_to))
+        WSBOARD_SET(slot->latency.used_to, index + 1);
+    if (value > WSBOARD_GET(slot->latency.max))
+        WSBOARD_SET(slot->latency.max, value);
 }
 
 void board_end_at(int status, uint64_t bytes, uint64_t now_ns)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
-    uint64_t record = WSBOARD_GET(slot->ring.head), words, duration;
+    uint64_t record = WSBOARD_GET(slot->ring.head), begin_ns = wsboard_self.begin_ns, words;
+    uint64_t duration = now_ns > begin_ns ? now_ns - begin_ns : 0;
 
     if (!wsboard_self.in_request)
         return;
     wsboard_self.in_request = 0;
-    duration = now_ns > wsboard_self.begin_ns ? now_ns - wsboard_self.begin_ns : 0;
     WSBOARD_ADD(slot->thread.metric[WSBOARD_requests], 1);
     WSBOARD_ADD(slot->thread.metric[WSBOARD_response_time], duration);
     WSBOARD_ADD(slot->thread.metric[WSBOARD_bytes_sent], bytes);
     if (status >= 200 && status < 600)
-        WSBOARD_ADD(slot->thread.metric[wsboard_status_metric(status)], 1);
-    wsboard_record_latency(&slot->latency, duration);
+        WSBOARD_ADD(slot->thread.metric[wsboard_metric_of[status]], 1);
+    wsboard_record_latency(slot, duration);
 
     if (now_ns - wsboard_self.wall_at_ns > 1000000000u) {
         wsboard_self.wall_at_ns = now_ns;
         wsboard_self.wall_ns = wsboard_clock(CLOCK_REALTIME);
     }
     words = WSBOARD_RECORD_HEAD + (wsboard_self.line_length + 7) / 8;
-    wsboard_put(&slot->ring, record,
-                words | (uint64_t)3 << 32 | (uint64_t)WSBOARD_NO_OUTCOME << 40 |
-                    (uint64_t)(uint16_t)status << 48);
-    wsboard_put(&slot->ring, record + 1,
-                wsboard_self.wall_ns - (wsboard_self.wall_at_ns - wsboard_self.begin_ns));
-    wsboard_put(&slot->ring, record + 2, duration);
-    wsboard_put(&slot->ring, record + 3, bytes & ((UINT64_C(1) << 48) - 1));
+    wsboard_put(slot, record, words | UINT64_C(0xff03) << 32 | (uint64_t)(uint16_t)status << 48);
+    wsboard_put(slot, record + 1, wsboard_self.wall_ns - wsboard_self.wall_at_ns + begin_ns);
+    wsboard_put(slot, record + 2, duration);
+    wsboard_put(slot, record + 3, bytes << 16 >> 16);
     WSBOARD_PUBLISH(slot->ring.head, record + words);
-    wsboard_set_state(&slot->thread, BOARD_IDLE, now_ns);
+    wsboard_set_state(slot, BOARD_IDLE, now_ns);
 }
 
 void board_end(int status, uint64_t bytes)
@@ -707,24 +580,17 @@ void board_end(int status, uint64_t bytes)
     board_end_at(status, bytes, board_now());
 }
 
-/* Connections, queue, locks */
+/* Connections, queue, locks, events */
 
 void board_connection(int change)
 {
     struct wsboard_slot *slot = wsboard_own_slot();
 
-    WSBOARD_ADD(
-        slot->thread.metric[change > 0 ? WSBOARD_connections_accepted : WSBOARD_connections_closed],
-        1);
-    __atomic_fetch_add(&wsboard_self.worker->connections, (uint32_t)(change > 0 ? 1 : -1),
-                       __ATOMIC_RELAXED);
-}
-
-/* The thread has what it waited for. */
-static void wsboard_end_wait(struct wsboard_slot *slot)
-{
-    if (WSBOARD_GET(slot->thread.state) == BOARD_QUEUE)
-        wsboard_set_state(&slot->thread, BOARD_READ, board_now());
+    if (change > 0)
+        WSBOARD_ADD(slot->thread.metric[WSBOARD_connections_accepted], 1);
+    else
+        WSBOARD_ADD(slot->thread.metric[WSBOARD_connections_closed], 1);
+    WSBOARD_ADD_SHARED(wsboard_self.worker->connections, change > 0 ? 1 : UINT32_MAX);
 }
 
 void board_queue(uint32_t waiting, uint32_t places)
@@ -733,18 +599,18 @@ void board_queue(uint32_t waiting, uint32_t places)
 
     WSBOARD_SET(wsboard_self.worker->metric[WSBOARD_queue_length], (uint64_t)waiting);
     WSBOARD_SET(wsboard_self.worker->metric[WSBOARD_queue_capacity], (uint64_t)places);
-    wsboard_end_wait(slot);
+    if (WSBOARD_GET(slot->thread.state) == BOARD_QUEUE) /* it has what it waited for */
+        wsboard_set_state(slot, BOARD_READ, board_now());
 }
 
 void board_waited(uint64_t since_ns)
 {
-    struct wsboard_slot *slot = wsboard_own_slot();
     uint64_t now_ns = board_now();
 
+    wsboard_own_slot();
     WSBOARD_ADD(wsboard_self.worker->metric[WSBOARD_queue_taken], 1);
     WSBOARD_ADD(wsboard_self.worker->metric[WSBOARD_queue_wait],
                 now_ns > since_ns ? now_ns - since_ns : 0);
-    wsboard_end_wait(slot);
 }
 
 void board_count(enum board_counter what, uint64_t more)
@@ -752,30 +618,29 @@ void board_count(enum board_counter what, uint64_t more)
     struct wsboard_slot *slot = wsboard_own_slot();
 
     if (what == BOARD_DROPPED)
-        __atomic_fetch_add(&wsboard_self.worker->metric[WSBOARD_queue_dropped], more,
-                           __ATOMIC_RELAXED);
+        WSBOARD_ADD_SHARED(wsboard_self.worker->metric[WSBOARD_queue_dropped], more);
+    else if (what == BOARD_CACHE_HITS)
+        WSBOARD_ADD(slot->thread.metric[WSBOARD_cache_hits], more);
     else
-        WSBOARD_ADD(slot->thread.metric[what == BOARD_CACHE_HITS ? WSBOARD_cache_hits
-                                                                 : WSBOARD_cache_misses],
-                    more);
+        WSBOARD_ADD(slot->thread.metric[WSBOARD_cache_misses], more);
 }
 
 int board_lock(pthread_mutex_t *mutex)
 {
-    struct wsboard_slot *slot;
-    enum board_state before;
-    uint64_t since_ns, now_ns;
     int error = pthread_mutex_trylock(mutex);
+    struct wsboard_slot *slot;
+    uint64_t since_ns, now_ns;
+    uint32_t before;
 
     if (error != EBUSY)
         return error;
     slot = wsboard_own_slot();
-    before = (enum board_state)WSBOARD_GET(slot->thread.state);
+    before = WSBOARD_GET(slot->thread.state);
     since_ns = board_now();
-    wsboard_set_state(&slot->thread, BOARD_LOCK, since_ns);
+    wsboard_set_state(slot, BOARD_LOCK, since_ns);
     error = pthread_mutex_lock(mutex);
     now_ns = board_now();
-    wsboard_set_state(&slot->thread, before, now_ns);
+    wsboard_set_state(slot, before, now_ns);
     WSBOARD_ADD(slot->thread.metric[WSBOARD_lock_waits], 1);
     WSBOARD_ADD(slot->thread.metric[WSBOARD_lock_wait], now_ns - since_ns);
     return error;
@@ -783,40 +648,36 @@ int board_lock(pthread_mutex_t *mutex)
 
 int board_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
-    struct wsboard_slot *slot = wsboard_own_slot();
-    enum board_state before = (enum board_state)WSBOARD_GET(slot->thread.state);
+    enum board_state before = (enum board_state)WSBOARD_GET(wsboard_own_slot()->thread.state);
     int error;
 
     if (before != BOARD_BLOCKED)
-        wsboard_set_state(&slot->thread, BOARD_QUEUE, board_now());
+        board_state(BOARD_QUEUE);
     error = pthread_cond_wait(condition, mutex);
-    if (before != BOARD_BLOCKED)
-        wsboard_set_state(&slot->thread, before, board_now());
+    board_state(before);
     return error;
 }
 
 void board_event(enum board_level level, const char *format, ...)
 {
-    struct wsboard *board = wsboard_process.board;
+    struct wsboard *board = wsboard_own.board;
     uint64_t words[3 + WSBOARD_EVENT_WORDS] = {0}; /* number, time, source, text */
     uint64_t sum = UINT64_C(0xcbf29ce484222325);   /* FNV-1a of the words */
-    char text[sizeof(uint64_t) * WSBOARD_EVENT_WORDS];
     struct wsboard_event *event;
     va_list arguments;
-    size_t i;
+    int i;
 
     if (board == NULL)
         return;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    vsnprintf((char *)(words + 3), WSBOARD_EVENT_WORDS * 8, format, arguments);
     va_end(arguments);
-    words[0] = __atomic_fetch_add(&board->events.next, 1, __ATOMIC_RELAXED);
+    words[0] = WSBOARD_ADD_SHARED(board->events[0].next, 1);
     words[1] = wsboard_clock(CLOCK_REALTIME);
-    words[2] = (uint64_t)level | (uint64_t)(uint32_t)getpid() << 32;
-    memcpy(words + 3, text, strlen(text));
+    words[2] = (uint64_t)level | (uint64_t)getpid() << 32;
     for (i = 0; i < 3 + WSBOARD_EVENT_WORDS; i++)
         sum = (sum ^ words[i]) * UINT64_C(0x100000001b3);
-    event = &board->events.event[words[0] % WSBOARD_EVENTS];
+    event = &board->events[0].event[words[0] % WSBOARD_EVENTS];
     WSBOARD_SET(event->sequence, 2 * words[0] + 1);
     WSBOARD_PUBLISH(event->time_ns, words[1]);
     WSBOARD_PUBLISH(event->source, words[2]);
@@ -828,26 +689,12 @@ void board_event(enum board_level level, const char *format, ...)
 
 /* Open and close */
 
-#define WSBOARD_LINE_OF(name, label, help, scope, kind, unit, block)                               \
-    {#name, label,                                                                                 \
-     help,  scope,                                                                                 \
-     kind,  unit,                                                                                  \
-     0,     (uint32_t)(offsetof(struct block, metric) + WSBOARD_##name * sizeof(uint64_t))},
-#define WSBOARD_THREAD_LINE(name, kind, unit, label, help)                                         \
-    WSBOARD_LINE_OF(name, label, help, 0, kind, unit, wsboard_thread)
-#define WSBOARD_WORKER_LINE(name, kind, unit, label, help)                                         \
-    WSBOARD_LINE_OF(name, label, help, 1, kind, unit, wsboard_worker)
-#define WSBOARD_STATUS_LINE(code)                                                                  \
-    WSBOARD_LINE_OF(responses_##code, #code, "Responses with this status", 0, 0, 0, wsboard_thread)
+static const struct wsboard_metric wsboard_metrics[] = {WSBOARD_METRICS(WSBOARD_METRIC_LINE)};
 
-static const struct wsboard_metric wsboard_metrics[] = {
-    WSBOARD_METRICS(WSBOARD_THREAD_LINE, WSBOARD_NOTHING) WSBOARD_STATUSES(WSBOARD_STATUS_LINE)
-        WSBOARD_METRICS(WSBOARD_NOTHING, WSBOARD_WORKER_LINE)};
-
-/* By number: those of webserverd, too */
-static const struct wsboard_state wsboard_states[] = {
+/* By number; those without a letter are not used. */
+static const struct wsboard_state wsboard_states[WSBOARD_STATES] = {
     {'.', "none", "no thread in this slot"},
-    {'S', "starting", "starting"},
+    {'\0', "", ""},
     {'_', "idle", "waiting, no connection open"},
     {'K', "keep-alive", "waiting for the next request of a connection"},
     {'A', "accept", "accepting connections"},
@@ -855,52 +702,48 @@ static const struct wsboard_state wsboard_states[] = {
     {'W', "write", "answering a request"},
     {'F', "file", "opening, checking or reading a file"},
     {'M', "lock", "waiting for a mutex"},
-    {'L', "log", "waiting for space in its log ring"},
+    {'\0', "", ""},
     {'Q', "queue", "waiting for an item in the queue"},
-    {'G', "leaving", "about to exit"},
-    {'Z', "compress", "compressing"},
+    {'\0', "", ""},
+    {'\0', "", ""},
     {'X', "compute", "computing"},
     {'B', "blocked", "waiting for a place in the queue"},
 };
 
-#define WSBOARD_BYTES(member) sizeof(((struct wsboard *)0)->member)
-#define WSBOARD_PART(kind, count, member)                                                          \
-    {kind, count, offsetof(struct wsboard, member), WSBOARD_BYTES(member) / (count),               \
-     WSBOARD_BYTES(member) / (count)},
-#define WSBOARD_PART_OF_SLOTS(kind, member)                                                        \
-    {kind, WSBOARD_SLOTS, offsetof(struct wsboard, slot) + offsetof(struct wsboard_slot, member),  \
-     sizeof(struct wsboard_slot), sizeof(((struct wsboard_slot *)0)->member)},
+#define WSBOARD_SIZE(part) sizeof(((struct wsboard *)0)->part)
+#define WSBOARD_PART(kind, array, part)                                                            \
+    {kind, WSBOARD_SIZE(array) / WSBOARD_SIZE(array[0]), offsetof(struct wsboard, part),           \
+     WSBOARD_SIZE(array[0]), WSBOARD_SIZE(part)},
 
 static const struct wsboard_section wsboard_sections[] = {
-    WSBOARD_PART(1, WSBOARD_ALL_METRICS, metric)  /* METRICS */
-    WSBOARD_PART(2, WSBOARD_STATES, state)        /* STATES */
-    WSBOARD_PART(3, WSBOARD_WORKERS, worker_slot) /* WORKER_SLOTS */
-    WSBOARD_PART(4, WSBOARD_SLOTS, thread_slot)   /* THREAD_SLOTS */
-    WSBOARD_PART(5, 1, master)                    /* MASTER */
-    WSBOARD_PART(6, WSBOARD_WORKERS, worker)      /* WORKERS */
-    WSBOARD_PART_OF_SLOTS(7, thread)              /* THREADS */
-    WSBOARD_PART_OF_SLOTS(8, latency)             /* LATENCY */
-    WSBOARD_PART_OF_SLOTS(9, ring)                /* RINGS */
-    WSBOARD_PART(10, 1, events)                   /* EVENTS */
-    WSBOARD_PART(11, WSBOARD_SLOTS, name)         /* NAMES */
+    WSBOARD_PART(1, metric, metric[0])           /* METRICS */
+    WSBOARD_PART(2, state, state[0])             /* STATES */
+    WSBOARD_PART(3, worker_slot, worker_slot[0]) /* WORKER_SLOTS */
+    WSBOARD_PART(4, thread_slot, thread_slot[0]) /* THREAD_SLOTS */
+    WSBOARD_PART(5, master, master[0])           /* MASTER */
+    WSBOARD_PART(6, worker, worker[0])           /* WORKERS */
+    WSBOARD_PART(7, slot, slot[0].thread)        /* THREADS */
+    WSBOARD_PART(8, slot, slot[0].latency)       /* LATENCY */
+    WSBOARD_PART(9, slot, slot[0].ring)          /* RINGS */
+    WSBOARD_PART(10, events, events[0])          /* EVENTS */
+    WSBOARD_PART(11, name, name[0])              /* NAMES */
 };
 
 /* Field 22 of /proc/PID/stat; 0: there is no such process, or it is a zombie. */
 static uint64_t wsboard_start_ticks(int pid)
 {
-    char path[40], text[1024], *field;
-    ssize_t length = 0;
-    int fd, number;
+    char path[40], text[1024] = "", *field;
+    FILE *file;
+    int number;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        length = read(fd, text, sizeof(text) - 1);
-        close(fd);
+    file = fopen(path, "re");
+    if (file != NULL) {
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
     }
-    text[length > 0 ? length : 0] = '\0';
     field = strrchr(text, ')'); /* the name before it may contain anything */
-    if (field == NULL || field[1] == '\0' || field[2] == 'Z')
+    if (field == NULL || strncmp(field, ") Z", 3) == 0)
         return 0;
     for (number = 2; field != NULL && number < 22; number++)
         field = strchr(field + 1, ' ');
@@ -911,47 +754,55 @@ static uint64_t wsboard_start_ticks(int pid)
 static int wsboard_is_alive(int fd)
 {
     struct wsboard_header header;
-    ssize_t length = pread(fd, &header, sizeof(header), 0);
 
-    return length == (ssize_t)sizeof(header) && header.stopped == 0 &&
-           wsboard_start_ticks(header.pid) == header.start_ticks;
+    return pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+           header.stopped == 0 && wsboard_start_ticks(header.pid) == header.start_ticks;
 }
 
-/* Removes the board PATH, open as FD, if its program is dead. Returns 0, EAGAIN or another errno. */
-static int wsboard_remove_dead(const char *path, int fd)
+/* Gives the file FD its name, unless a running program has it. Returns 0 or an errno. */
+static int wsboard_publish(int fd)
 {
     struct stat held, named;
-
-    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0) /* one program at a time removes it */
-        return errno;
-    if (stat(path, &named) != 0 || named.st_ino != held.st_ino)
-        return EAGAIN; /* another program has replaced or removed it */
-    if (wsboard_is_alive(fd))
-        return EEXIST;
-    return unlink(path) == 0 ? EAGAIN : errno;
-}
-
-/* Gives the file FD the name PATH, unless a running program has it. Returns 0 or an errno. */
-static int wsboard_publish(int fd, const char *path)
-{
     char link[40];
     int old, error;
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     do {
-        if (linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+        if (linkat(AT_FDCWD, link, AT_FDCWD, wsboard_own.path, AT_SYMLINK_FOLLOW) == 0)
             return 0;
         if (errno != EEXIST)
             return errno;
-        old = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        error = old >= 0 ? wsboard_remove_dead(path, old) : errno == ENOENT ? EAGAIN : errno;
+        old = open(wsboard_own.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        error = old < 0 && errno != ENOENT ? errno : EAGAIN;
+        /* One program at a time removes it, if it still has the name. */
+        if (old >= 0 && flock(old, LOCK_EX) == 0 && fstat(old, &held) == 0 &&
+            stat(wsboard_own.path, &named) == 0 && held.st_ino == named.st_ino)
+            error = wsboard_is_alive(old) ? EEXIST : unlink(wsboard_own.path) == 0 ? EAGAIN : errno;
         if (old >= 0)
             close(old);
     } while (error == EAGAIN);
     return error;
 }
 
-static void wsboard_fill(struct wsboard *board, const char *name, int port, uint64_t now_ns)
+static void wsboard_describe_metrics(struct wsboard_metric *metric)
+{
+    int i;
+
+    memcpy(metric, wsboard_metrics, sizeof(wsboard_metrics));
+    for (i = 200; i < 600; i++)
+        wsboard_metric_of[i] = (uint8_t)(WSBOARD_FIRST_STATUS + i / 100 - 2);
+    for (i = 0; i < WSBOARD_STATUSES; i++) {
+        struct wsboard_metric *status = &metric[WSBOARD_FIRST_STATUS + i];
+
+        wsboard_metric_of[wsboard_statuses[i]] = (uint8_t)(WSBOARD_FIRST_STATUS + i);
+        snprintf(status->name, sizeof(status->name), "responses_%d", wsboard_statuses[i]);
+        snprintf(status->label, sizeof(status->label), "%d", wsboard_statuses[i]);
+    }
+    for (i = 0; i < WSBOARD_ALL_METRICS; i++) /* the same in the block of a worker */
+        metric[i].offset = (uint32_t)(offsetof(struct wsboard_thread, metric) + (size_t)i * 8);
+}
+
+static void wsboard_fill(struct wsboard *board, const char *name, int port)
 {
     struct wsboard_header *header = &board->header;
     int i;
@@ -960,7 +811,7 @@ static void wsboard_fill(struct wsboard *board, const char *name, int port, uint
     header->major = 3;
     header->header_size = sizeof(*header);
     header->total_size = sizeof(*board);
-    header->generation = header->started_ns = now_ns;
+    header->generation = header->started_ns = wsboard_clock(CLOCK_REALTIME);
     header->pid = (int32_t)getpid();
     header->start_ticks = wsboard_start_ticks(header->pid);
     header->section_count = sizeof(wsboard_sections) / sizeof(wsboard_sections[0]);
@@ -971,160 +822,107 @@ static void wsboard_fill(struct wsboard *board, const char *name, int port, uint
     snprintf(header->version, sizeof(header->version), "wsboard 1.0");
     snprintf(header->listening, sizeof(header->listening), "*:%d", port);
     memcpy(header->section, wsboard_sections, sizeof(wsboard_sections));
-    memcpy(board->metric, wsboard_metrics, sizeof(wsboard_metrics));
     memcpy(board->state, wsboard_states, sizeof(wsboard_states));
+    wsboard_describe_metrics(board->metric);
     for (i = 0; i < WSBOARD_SLOTS; i++)
-        board->thread_slot[i].worker = WSBOARD_NO_WORKER;
-}
-
-static int wsboard_name_is_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    return length > 0 && length < 64 && name[0] != '.' &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-               length;
+        board->thread_slot[i].worker = UINT32_MAX;
+    WSBOARD_PUBLISH(header->ready, 1u);
 }
 
 /* The file has no name until it is complete, so a program that dies before leaves nothing. */
 static int wsboard_create(const char *name, int port)
 {
-    const off_t fixed = (off_t)offsetof(struct wsboard, slot);
-    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0640), error = 0;
+    const size_t size = sizeof(struct wsboard);
+    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0640), error;
     void *memory = MAP_FAILED;
 
-    if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct wsboard)) != 0 ||
-        (error = posix_fallocate(fd, 0, fixed)) != 0 ||
-        (memory = mmap(NULL, sizeof(struct wsboard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) ==
-            MAP_FAILED)
-        error = error != 0 ? error : errno;
+    if (fd < 0)
+        return errno;
+    error = ftruncate(fd, (off_t)size) != 0
+                ? errno
+                : posix_fallocate(fd, 0, offsetof(struct wsboard, slot));
+    if (error == 0)
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (error == 0 && memory == MAP_FAILED)
+        error = errno;
     if (error == 0) {
-        struct wsboard *board = (struct wsboard *)memory;
-
-        wsboard_fill(board, name, port, wsboard_clock(CLOCK_REALTIME));
-        WSBOARD_PUBLISH(board->header.ready, 1u);
-        error = wsboard_publish(fd, wsboard_process.path);
+        wsboard_fill((struct wsboard *)memory, name, port);
+        error = wsboard_publish(fd);
         if (error == 0)
-            wsboard_process.board = board;
+            wsboard_own.board = (struct wsboard *)memory;
         else
-            munmap(memory, sizeof(*board));
+            munmap(memory, size);
     }
-    if (fd >= 0)
-        close(fd);
-    return error;
-}
-
-/* Once: what a process needs for threads and children that end. */
-static int wsboard_prepare(void)
-{
-    static int prepared;
-    int error = prepared ? 0 : pthread_key_create(&wsboard_process.key, wsboard_end_thread);
-
-    if (error == 0 && !prepared)
-        error = pthread_atfork(NULL, NULL, wsboard_forked);
-    if (error == 0 && !prepared && atexit(wsboard_exit) != 0)
-        error = ENOMEM;
-    prepared |= error == 0;
+    close(fd);
     return error;
 }
 
 int board_open(const char *name, int port)
 {
-    int error = wsboard_process.board != NULL ? EALREADY
-                : wsboard_name_is_valid(name) ? wsboard_prepare()
-                                              : EINVAL;
+    static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static int prepared;
+    size_t length = strlen(name);
+    int error = wsboard_own.board != NULL ? EALREADY : 0;
 
+    if (length == 0 || length >= 64 || name[0] == '.' || strspn(name, valid) != length)
+        error = EINVAL;
+    if (error == 0 && !prepared) { /* for threads and children that end */
+        error = pthread_key_create(&wsboard_own.key, wsboard_end_thread);
+        if (error == 0)
+            error = pthread_atfork(NULL, NULL, wsboard_forked);
+        if (error == 0 && atexit(wsboard_exit) != 0)
+            error = ENOMEM;
+        prepared = error == 0;
+    }
     if (error == 0) {
-        wsboard_process.pid = (int)getpid();
-        wsboard_process.worker = WSBOARD_UNKNOWN;
-        wsboard_process.wanted = -1;
-        snprintf(wsboard_process.path, sizeof(wsboard_process.path), "/dev/shm/webserverd.%s",
-                 name);
+        wsboard_forked();
+        wsboard_own.pid = (int)getpid();
+        wsboard_own.address.sun_family = AF_UNIX;
+        snprintf(wsboard_own.address.sun_path, 108, "/dev/shm/wsboard.%s", name);
+        snprintf(wsboard_own.path, sizeof(wsboard_own.path), "/dev/shm/webserverd.%s", name);
         error = wsboard_create(name, port);
     }
     errno = error;
     return error == 0 ? 0 : -1;
 }
 
+void board_close(void)
+{
+    struct wsboard *board = wsboard_own.board;
+
+    if (board == NULL || wsboard_own.pid != (int)getpid())
+        return;
+    WSBOARD_PUBLISH(board->header.stopped, 1u);
+    unlink(wsboard_own.path);
+    unlink(wsboard_own.address.sun_path);
+}
+
 /* Control: lines of words in, lines of JSON out, as webserverd's control socket */
 
-static struct {
-    int (*handle)(const char *command, const char *argument, char *answer, size_t size);
-    const char *commands;
-    int listener;
-} wsboard_control;
-
-/* $XDG_RUNTIME_DIR/webserverd, /run/webserverd for root, /tmp/webserverd-UID; mode 0700. */
-static int wsboard_run_directory(char *path, size_t size)
+/* Returns 0 if the client has gone. */
+static int wsboard_answer(int client, char *line)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    struct stat status;
-
-    if (geteuid() == 0)
-        snprintf(path, size, "/run/webserverd");
-    else if (runtime != NULL && runtime[0] == '/')
-        snprintf(path, size, "%s/webserverd", runtime);
-    else
-        snprintf(path, size, "/tmp/webserverd-%lu", (unsigned long)geteuid());
-    if (mkdir(path, geteuid() == 0 ? 0755 : 0700) != 0 && errno != EEXIST)
-        return errno;
-    if (lstat(path, &status) != 0)
-        return errno;
-    return S_ISDIR(status.st_mode) && (status.st_uid == geteuid() || geteuid() == 0) ? 0 : EPERM;
-}
-
-/* Whether WORD is one of the offered commands. */
-static int wsboard_offers(const char *word)
-{
-    size_t length = strlen(word);
-    const char *at = wsboard_control.commands;
-
-    while (length > 0 && (at = strstr(at, word)) != NULL) {
-        if ((at == wsboard_control.commands || at[-1] == ' ') && strchr(" ", at[length]) != NULL)
-            return 1;
-        at += length;
-    }
-    return 0;
-}
-
-/* Writes TEXT as the inside of a JSON string. */
-static void wsboard_escape(const char *text, char *to, size_t size)
-{
-    size_t used = 0;
-
-    for (; *text != '\0' && used + 7 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
-            used += (size_t)snprintf(to + used, size - used, "\\u%04x", (unsigned)c);
-        else
-            to[used++] = (char)c;
-    }
-    to[used] = '\0';
-}
-
-static void wsboard_answer_line(int client, char *line)
-{
-    char answer[512] = "", escaped[1024], reply[1280], *argument;
-    int result = -1;
+    char answer[512] = "", reply[600], offered[512], word[512], *argument;
+    int done = strcmp(line, "ping\n") == 0;
+    size_t i;
 
     line[strcspn(line, "\r\n")] = '\0';
     argument = line + strcspn(line, " ");
     if (*argument != '\0')
         *argument++ = '\0';
-    if (strcmp(line, "ping") == 0)
-        result = 0;
-    else if (!wsboard_offers(line))
+    snprintf(offered, sizeof(offered), " %s ", wsboard_own.commands);
+    snprintf(word, sizeof(word), " %s ", line);
+    if (!done && strstr(offered, word) != NULL)
+        done = wsboard_own.handle(line, argument, answer, sizeof(answer)) == 0;
+    else if (!done)
         snprintf(answer, sizeof(answer), "unknown command '%.40s'; this program offers: %.400s",
-                 line, wsboard_control.commands);
-    else
-        result = wsboard_control.handle(line, argument, answer, sizeof(answer));
-    answer[sizeof(answer) - 1] = '\0';
-    wsboard_escape(answer, escaped, sizeof(escaped));
-    snprintf(reply, sizeof(reply), "{\"ok\":%s,\"%s\":\"%s\"}\n", result == 0 ? "true" : "false",
-             result == 0 ? "message" : "error", escaped);
-    if (send(client, reply, strlen(reply), MSG_NOSIGNAL) < 0)
-        return; /* the client has gone */
+                 line, wsboard_own.commands);
+    for (i = 0; i < sizeof(answer) && answer[i] != '\0'; i++)
+        if (answer[i] < ' ' || answer[i] > '~' || answer[i] == '"' || answer[i] == '\\')
+            answer[i] = '\'';
+    i = (size_t)snprintf(reply, sizeof(reply), "{\"ok\":%s,\"%s\":\"%.511s\"}\n",
+                         done ? "true" : "false", done ? "message" : "error", answer);
+    return send(client, reply, i, MSG_NOSIGNAL) == (ssize_t)i;
 }
 
 /* Serves one client at a time, of root or of the user of this program. */
@@ -1133,100 +931,68 @@ static void wsboard_serve(int client)
     struct timeval limit = {10, 0};
     struct ucred peer = {0, (uid_t)-1, 0};
     socklen_t size = sizeof(peer);
-    char line[512];
-    FILE *lines;
+    FILE *lines = fdopen(client, "r");
+    char line[500];
 
     getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    if (peer.uid != 0 && peer.uid != geteuid())
-        return;
     setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    lines = fdopen(dup(client), "r");
-    while (lines != NULL && fgets(line, sizeof(line), lines) != NULL && strchr(line, '\n') != NULL)
-        wsboard_answer_line(client, line);
-    if (lines != NULL)
-        fclose(lines);
+    while (lines != NULL && (peer.uid == 0 || peer.uid == geteuid()) &&
+           fgets(line, sizeof(line), lines) != NULL && strchr(line, '\n') != NULL &&
+           wsboard_answer(client, line))
+        ;
+    if (lines == NULL || fclose(lines) != 0)
+        close(client);
 }
 
 static void *wsboard_listen(void *unused)
 {
     (void)unused;
-    wsboard_own_worker();
-    wsboard_self.slot = &wsboard_unseen; /* this thread is not the program's, and not shown */
+    wsboard_self.hidden = 1; /* this thread is not the program's */
     for (;;) {
-        int client = accept4(wsboard_control.listener, NULL, NULL, SOCK_CLOEXEC);
+        int client = accept4(wsboard_own.listener, NULL, NULL, SOCK_CLOEXEC);
 
-        if (client >= 0) {
+        if (client >= 0)
             wsboard_serve(client);
-            close(client);
-        } else if (errno != EINTR && errno != ECONNABORTED) {
+        else if (errno != EINTR && errno != ECONNABORTED)
             return NULL;
-        }
     }
 }
 
-int board_control(int (*handle)(const char *command, const char *argument, char *answer,
-                                size_t size),
-                  const char *commands)
+int board_control(board_handler handle, const char *commands)
 {
-    struct wsboard *board = wsboard_process.board;
-    struct sockaddr_un address;
-    char directory[108];
+    struct sockaddr_un *address = &wsboard_own.address;
+    int error = wsboard_own.board == NULL ? EINVAL : wsboard_own.handle != NULL ? EALREADY : 0;
+    int fd = error == 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     sigset_t all, before;
     pthread_t thread;
-    int error;
 
-    if (board == NULL || wsboard_control.handle != NULL) {
-        errno = board == NULL ? EINVAL : EALREADY;
-        return -1;
-    }
-    memset(&address, 0, sizeof(address));
-    address.sun_family = AF_UNIX;
-    error = wsboard_run_directory(directory, sizeof(directory));
-    if (error == 0 && (size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s.sock",
-                                       directory, board->header.name) >= sizeof(address.sun_path))
-        error = ENAMETOOLONG;
-    wsboard_control.listener = error == 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    if (error == 0 && wsboard_control.listener < 0)
-        error = errno;
     if (error == 0) {
-        unlink(address.sun_path); /* of a dead program with this name */
-        if (bind(wsboard_control.listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-            chmod(address.sun_path, 0600) != 0 || listen(wsboard_control.listener, 8) != 0)
+        unlink(address->sun_path); /* of a dead program with this name */
+        if (fd < 0 || bind(fd, (struct sockaddr *)address, sizeof(*address)) != 0 ||
+            listen(fd, 8) != 0)
             error = errno;
     }
-    wsboard_control.handle = handle;
-    wsboard_control.commands = commands;
     if (error == 0) {
+        wsboard_own.listener = fd;
+        wsboard_own.handle = handle;
+        wsboard_own.commands = commands;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's threads */
         error = pthread_create(&thread, NULL, wsboard_listen, NULL);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (error != 0)
+            wsboard_own.handle = NULL;
     }
-    if (error != 0) {
-        wsboard_control.handle = NULL;
-        if (wsboard_control.listener >= 0)
-            close(wsboard_control.listener);
-        errno = error;
-        return -1;
+    if (error == 0) {
+        pthread_detach(thread);
+        memcpy(wsboard_own.board->header.socket_path, address->sun_path,
+               sizeof(wsboard_own.board->header.socket_path));
+    } else if (fd >= 0) {
+        close(fd);
     }
-    pthread_detach(thread);
-    snprintf(wsboard_process.socket_path, sizeof(wsboard_process.socket_path), "%s",
-             address.sun_path);
-    memcpy(board->header.socket_path, address.sun_path, sizeof(board->header.socket_path));
-    return 0;
-}
-
-void board_close(void)
-{
-    struct wsboard *board = wsboard_process.board;
-
-    if (board == NULL || wsboard_process.pid != (int)getpid())
-        return;
-    WSBOARD_PUBLISH(board->header.stopped, 1u);
-    unlink(wsboard_process.path);
-    if (wsboard_process.socket_path[0] != '\0')
-        unlink(wsboard_process.socket_path);
+    errno = error;
+    return error == 0 ? 0 : -1;
 }
 
 #endif

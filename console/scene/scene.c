@@ -327,7 +327,7 @@ int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struc
             const struct segment_state *info = &now->server.states[state];
             char letter[2] = {info->letter, '\0'};
 
-            if ((lines == 1 && state_in_use(now, state) != (pass == 0)) ||
+            if (info->name[0] == '\0' || (lines == 1 && state_in_use(now, state) != (pass == 0)) ||
                 !pen_make_room(&pen, canvas, (int)strlen(info->name) + 2))
                 continue;
             pen.x = canvas_text(canvas, pen.y, pen.x, strip_tone(state), letter) + 1;
@@ -347,9 +347,10 @@ void strip_print(FILE *out, const struct snapshot *now)
             fprintf(out, "%s%" PRIu32 " ", i == 0 ? "" : "  ", order[i]->worker);
         fputc(server_state_letter(&now->server, order[i]->activity.state), out);
     }
-    fprintf(out, "\nletters ");
+    fprintf(out, "\nletters");
     for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
-        fprintf(out, "%s %c %s", state > THREAD_STATE_NONE + 1 ? " " : "",
-                now->server.states[state].letter, now->server.states[state].name);
+        if (now->server.states[state].name[0] != '\0')
+            fprintf(out, "  %c %s", now->server.states[state].letter,
+                    now->server.states[state].name);
     fputc('\n', out);
 }

@@ -80,7 +80,7 @@ class Program:
             self.process.wait(PATIENCE_S)
         finally:
             self.process.kill()
-            for left in f"/dev/shm/webserverd.{NAME}", f"/run/webserverd/{NAME}.sock":
+            for left in f"/dev/shm/webserverd.{NAME}", f"/dev/shm/wsboard.{NAME}":
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(left)
 
