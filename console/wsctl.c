@@ -225,13 +225,22 @@ static int send_command(const struct options *options, const char *path, const c
     return status;
 }
 
+/* The server has no history, so its rates are those between two looks. */
 static int print_status_of(const struct options *options, const struct segment_reader *reader)
 {
-    json_t *json = server_status_read(reader);
-    char *line = json_dumps(json, JSON_COMPACT);
-    int status = line != NULL ? print_answer(options, "status", line)
-                              : fail_with("out of memory", EXIT_REJECTED);
+    struct instance_load load = instance_load(reader);
+    json_t *json;
+    char *line;
+    int status;
 
+    usleep(INSTANCES_LOOK_MS * 1000);
+    load = instance_load(reader);
+    json = server_status_read(reader);
+    json_object_set_new(json, "requests_per_s", json_real(load.requests));
+    json_object_set_new(json, "cores", json_real(load.cores));
+    line = json_dumps(json, JSON_COMPACT);
+    status = line != NULL ? print_answer(options, "status", line)
+                          : fail_with("out of memory", EXIT_REJECTED);
     json_decref(json);
     free(line);
     return status;

@@ -162,6 +162,7 @@ static void find_instances(struct menu *menu)
     char before[sizeof(menu->instance[0].name)];
 
     memcpy(before, menu->instance[menu->selected].name, sizeof(before));
+    menu->refresh_ms = menu->count > 0 ? REFRESH_MS : INSTANCES_LOOK_MS;
     menu->count = instances_find(menu->instance);
     if (menu->selected >= menu->count)
         menu->selected = menu->count > 0 ? menu->count - 1 : 0;
@@ -302,7 +303,6 @@ static struct menu *new_instance_menu(bool switching)
     static struct menu menu;
 
     memset(&menu, 0, sizeof(menu));
-    menu.refresh_ms = REFRESH_MS;
     menu.update = find_instances;
     menu.draw = draw_instances;
     menu.switching = switching;

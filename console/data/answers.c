@@ -360,11 +360,14 @@ static void print_performance(const json_t *answer, FILE *out)
 {
     static const char *const percentiles[] = {"p50", "p90", "p99", "max"};
     const json_t *rate = json_object_get(answer, "requests_per_s");
+    const json_t *cores = json_object_get(answer, "cores"); /* of another program */
     char text[UNITS_TEXT];
 
     fprintf(out, "%-12s %s\n", "requests/s",
             json_is_number(rate) ? units_format_count(text, sizeof(text), json_number_value(rate))
                                  : "-");
+    if (cores != NULL)
+        fprintf(out, "%-12s %.1f %% of a core\n", "CPU", 100 * json_number_value(cores));
     fprintf(out, "%-12s mean %s", "latency",
             figure_text(FIGURE_response_time_mean, answer, text, sizeof(text)));
     for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)

@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/escape.h"
 #include "common/units.h"
-#include "console/data/model.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -11,38 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
-/* A sample older than this says nothing about the load now. */
-#define SAMPLE_MAX_AGE_NS (3 * NS_PER_S)
+enum { WORKERS_MAX = 64 };
 
-/* Fills the rates from the last two seconds of the history. */
-static void measure(const struct segment_reader *reader, struct instance_load *load)
-{
-    uint64_t count = segment_samples(reader), wall_ns = clock_wall_ns();
-    static struct sample_copy before, now; /* too large for the stack */
-    static struct snapshot snapshot;
-    struct model *model = model_create();
-
-    if (model != NULL && count >= 2 && segment_read_sample(reader, count - 2, &before, NULL, 0) &&
-        segment_read_sample(reader, count - 1, &now, NULL, 0) &&
-        now.time_ns + SAMPLE_MAX_AGE_NS > wall_ns) {
-        memcpy(snapshot.sums, now.values, sizeof(snapshot.sums));
-        model_take_past(model, &snapshot, &before, &now, NULL, 0);
-        load->requests = model_rate(model, METRIC_requests);
-        load->errors = model_figure(model, FIGURE_errors);
-        load->p99_ns = model_percentile(model, 99);
-        load->cores = model_rate(model, METRIC_cpu_time) / (double)NS_PER_S;
-    }
-    model_destroy(model);
-}
-
-/* What a server without a history, one of another program, had counted when it was last read. */
+/* What a server had counted when it was last looked at. */
 struct counted {
     uint64_t generation, time_ns, requests, errors; /* time 0: never */
     struct histogram_window latency;
+    struct {
+        int32_t pid;
+        uint64_t cpu_ns;
+    } worker[WORKERS_MAX];
 };
 
-/* That of the server of READER, or a place for it: the one read longest ago. */
+/* That of the server of READER, or a place for it: the one looked at longest ago. */
 static struct counted *counted_of(const struct segment_reader *reader)
 {
     static struct counted list[INSTANCES_MAX];
@@ -58,12 +40,44 @@ static struct counted *counted_of(const struct segment_reader *reader)
     return oldest;
 }
 
-/* Fills the rates since the last call for the same server; at the first one they are unknown. */
-static void measure_since_last(const struct segment_reader *reader, struct instance_load *load)
+static uint64_t cpu_of_process(int32_t pid)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    return pid > 0 && clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0
+               ? (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec
+               : 0;
+}
+
+/* CPU time of the workers since the last look. One that has ended since then is not counted. */
+static uint64_t cpu_since(struct counted *counted, const struct segment_reader *reader)
+{
+    uint32_t count = segment_count(&reader->map, SEGMENT_WORKER_SLOTS);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < count && i < WORKERS_MAX; i++) {
+        int32_t pid =
+            atomic_load_explicit(&segment_worker_slot(&reader->map, i)->pid, memory_order_relaxed);
+        uint64_t cpu_ns = cpu_of_process(pid);
+
+        if (pid != counted->worker[i].pid)
+            sum += cpu_ns;
+        else if (cpu_ns > counted->worker[i].cpu_ns)
+            sum += cpu_ns - counted->worker[i].cpu_ns;
+        counted->worker[i].pid = pid;
+        counted->worker[i].cpu_ns = cpu_ns;
+    }
+    return sum;
+}
+
+/* Fills the rates since the last look at the same server; at the first one they are unknown. */
+static void measure(const struct segment_reader *reader, struct instance_load *load)
 {
     struct counted *counted = counted_of(reader);
     uint64_t now_ns = clock_monotonic_ns(), errors = 0, ns = now_ns - counted->time_ns;
     uint64_t requests = segment_reader_sum(reader, METRIC_requests);
+    uint64_t cpu_ns = cpu_since(counted, reader);
     struct histogram latency = {0};
 
     for (size_t i = 0; i < STATUS_METRICS; i++)
@@ -74,6 +88,7 @@ static void measure_since_last(const struct segment_reader *reader, struct insta
     if (counted->time_ns > 0) {
         load->requests = figure_rate(counted->requests, requests, ns);
         load->errors = figure_rate(counted->errors, errors, ns);
+        load->cores = figure_rate(0, cpu_ns, ns) / (double)NS_PER_S;
         if (histogram_count(&counted->latency.since) > 0)
             load->p99_ns = (double)histogram_percentile(&counted->latency.since, 99);
     }
@@ -82,21 +97,18 @@ static void measure_since_last(const struct segment_reader *reader, struct insta
     counted->errors = errors;
 }
 
-static struct instance_load load_of(const struct segment_reader *reader, enum segment_health health)
+struct instance_load instance_load(const struct segment_reader *reader)
 {
     const struct segment_master *master = segment_master(&reader->map);
     struct instance_load load = {.requests = NAN, .errors = NAN, .p99_ns = NAN, .cores = NAN};
 
-    if (segment_count(&reader->map, SEGMENT_HISTORY) > 0)
-        measure(reader, &load);
-    else
-        measure_since_last(reader, &load);
+    measure(reader, &load);
     load.connections = (double)segment_connections_open(&reader->map);
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKER_SLOTS); i++)
         load.workers += atomic_load_explicit(&segment_worker_slot(&reader->map, i)->state,
                                              memory_order_relaxed) == WORKER_SERVING;
     load.workers_wanted = atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
-    load.state = health == SEGMENT_SILENT                                             ? "silent"
+    load.state = segment_health(reader, clock_monotonic_ns()) == SEGMENT_SILENT       ? "silent"
                  : atomic_load_explicit(&master->stopping, memory_order_relaxed) != 0 ? "stopping"
                  : load.workers < load.workers_wanted                                 ? "starting"
                                                                                       : "serving";
@@ -124,7 +136,7 @@ static bool describe(const char *name, struct instance *instance)
              reader.map.header.socket_path);
     instance->pid = reader.map.header.master_pid;
     instance->started_ns = reader.map.header.started_ns;
-    instance->load = load_of(&reader, health);
+    instance->load = instance_load(&reader);
     segment_detach(&reader);
     return true;
 }

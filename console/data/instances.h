@@ -10,12 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { INSTANCES_MAX = 64 };
+enum { INSTANCES_MAX = 64, INSTANCES_LOOK_MS = 300 /* until the second look */ };
 
-/*
- * A server in the last second, from its history; one without a history since the last
- * instances_find(). Rates are per second; NAN: unknown.
- */
+/* A server since the last look at it. Rates are per second; NAN: unknown, as at the first look. */
 struct instance_load {
     double requests, errors, p99_ns;
     double cores; /* CPU time of the workers */
@@ -32,6 +29,9 @@ struct instance {
     uint64_t started_ns; /* wall clock */
     struct instance_load load;
 };
+
+/* The console's only thread. */
+struct instance_load instance_load(const struct segment_reader *reader);
 
 /* Fills LIST (INSTANCES_MAX of them) with the running instances, by name. Returns their number. */
 size_t instances_find(struct instance *list);

@@ -126,9 +126,11 @@ def case_server():
         assert (metrics["requests"], metrics["responses_200"], metrics["responses_404"]) == (21, 20, 1), metrics
         assert metrics["connections_accepted"] == metrics["queue_taken"] == 21, metrics
         assert metrics["queue_capacity"] == 16 and "tls_handshakes" not in metrics, metrics
+        assert status["requests_per_s"] == 0 and status["cores"] >= 0, status
         status = wsctl("status")
         assert status.startswith("server       ") and "requests     21, keep-alive -" in status, status
         assert "\nthreads      5\n" in status and "\nTLS " not in status and "offload" not in status, status
+        assert "\nrequests/s   0\nCPU " in status, status
 
         own = subprocess.run([sys.executable, os.path.join(SOURCES, "etc", "board", "read.py"), NAME],
                              capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
