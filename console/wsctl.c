@@ -228,11 +228,12 @@ static int send_command(const struct options *options, const char *path, const c
 /* The server has no history, so its rates are those between two looks. */
 static int print_status_of(const struct options *options, const struct segment_reader *reader)
 {
-    struct instance_load load = instance_load(reader);
+    struct instance_load load;
     json_t *json;
     char *line;
     int status;
 
+    instance_load(reader);
     usleep(INSTANCES_LOOK_MS * 1000);
     load = instance_load(reader);
     json = server_status_read(reader);

@@ -365,6 +365,8 @@ static void draw_hints(const struct frame *frame, const struct canvas *foot, int
 
     if (frame->overlays->help || frame->overlays->detail || page)
         help_draw_brief_text(foot, 1, end, frame->overlays->help || page);
+    else if (frame->now != NULL && !view_has_data(view, &frame->scene))
+        help_draw_brief(foot, 1, end, NULL, &context);
     else
         help_draw_brief(foot, 1, end,
                         view->hints_now != NULL
@@ -380,6 +382,7 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     uint64_t recorded = watch_recorded(frame->session->watch);
     char text[CONTROLLER_TEXT], bytes[TEXT_SHORT];
     int end = foot->width - 1;
+    struct canvas free_part;
     bool bad;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
@@ -397,12 +400,13 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
              grid_summary(frame->scene.grid, text, sizeof(text))[0] != '\0')
         end = canvas_right(foot, 0, end, TONE_BAR, text) - 2;
     message = controller_message(controller, &bad);
+    free_part = canvas_part(foot, 0, 0, 1, end);
     if (controller_pending(controller, text, sizeof(text)))
-        canvas_text(foot, 0, 1, TONE_BAR_KEY, text);
+        canvas_text(&free_part, 0, 1, TONE_BAR_KEY, text);
     else if (message != NULL)
         draw_message(foot, bad, message);
     else if (source_state(frame->source) == SOURCE_ENDED)
-        canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
+        canvas_text(&free_part, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
         draw_hints(frame, foot, end);
 }

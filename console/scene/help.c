@@ -86,17 +86,21 @@ static void add_view_numbers(struct lines *lines, const struct view_number *numb
 
 static void add_letters(struct lines *lines, const struct snapshot *now)
 {
+    const char *group = "Letters";
+
     for (uint32_t state = THREAD_STATE_NONE + 1; state < THREAD_STATE_COUNT; state++) {
         char left[3] = {thread_state_table[state].letter, '\0'}, right[120];
+        const char *name = thread_state_table[state].name, *text = thread_state_table[state].help;
 
-        if (now != NULL && state < now->server.state_count)
-            snprintf(right, sizeof(right), "%s: %s", now->server.states[state].name,
-                     now->server.states[state].help);
-        else
-            snprintf(right, sizeof(right), "%s: %s", thread_state_table[state].name,
-                     thread_state_table[state].help);
-        add_help_line(lines, state == THREAD_STATE_NONE + 1 ? "Letters" : NULL, strip_tone(state),
-                      left, right);
+        if (now != NULL && state < now->server.state_count) {
+            name = now->server.states[state].name;
+            text = now->server.states[state].help;
+        }
+        if (name[0] == '\0') /* the server does not use it */
+            continue;
+        snprintf(right, sizeof(right), "%s: %s", name, text);
+        add_help_line(lines, group, strip_tone(state), left, right);
+        group = NULL;
     }
 }
 

@@ -16,6 +16,7 @@ struct scene scene_of(const struct watch *watch)
     const struct model *model = watch_model(watch);
 
     return (struct scene){.moment = watch_replays(watch) ? MOMENT_REPLAY : MOMENT_LIVE,
+                          .ended = source_state(watch_source(watch)) == SOURCE_ENDED,
                           .wall_ns = model_now(model) != NULL ? model_now(model)->wall_ns : 0,
                           .model = model,
                           .history = info->history,

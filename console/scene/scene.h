@@ -29,6 +29,7 @@ enum moment {
 
 struct scene {
     enum moment moment;
+    bool ended;                    /* the server stopped or died: this is its last sample */
     uint64_t wall_ns;              /* the time shown; views must not show later data */
     const struct model *model;     /* model_now() is not NULL */
     const struct history *history; /* ends at the time shown */

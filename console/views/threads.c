@@ -339,7 +339,8 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
         if (scene->processes->process[i].pid == worker->pid)
             cores = (double)scene->processes->process[i].cores;
     cell_text(&cells[STATE], worker->state == WORKER_LEAVING ? TONE_WARN : TONE_NOTE,
-              worker->state == WORKER_NONE         ? "ended"
+              (scene->ended && scene->moment != MOMENT_PAST) || worker->state == WORKER_NONE
+                  ? "ended"
               : worker->state < WORKER_STATE_COUNT ? worker_state_names[worker->state]
                                                    : "unknown");
     if (worker->started_ns != 0) /* else an earlier worker of the slot */

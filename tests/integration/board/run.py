@@ -172,7 +172,7 @@ def case_tabs():
         get(port, "/")
         drawn = screen_of(b"", "events")
         assert "4 cache" not in drawn and "8 config" not in drawn, drawn
-        screen_of(b"4", "does not publish this")
+        assert "purge" not in screen_of(b"4", "does not publish this")
         screen_of(b"+", "threads 5")
 
 
@@ -188,6 +188,7 @@ def case_dead():
         done = subprocess.run([os.path.join(BIN, "wsconsole"), "-n", NAME, "--once", "threads"],
                               capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert "last-request" in done.stdout and (done.returncode, "has died" in done.stderr) == (3, True), done
+        assert "worker 0   ended " in done.stdout and "serving" not in done.stdout, done
         assert "has died" in wsctl("status", status=3)
     with server(port):
         assert json.loads(wsctl("--json", "status"))["metrics"]["requests"] == 0
