@@ -492,6 +492,7 @@ static void on_ready_http1(evutil_socket_t fd, short what, void *argument)
 {
     struct connection *connection = argument;
     struct http1_connection *http1 = http1_of(connection);
+    bool is_ahead = connection->loop->ahead.connection == connection;
 
     (void)fd;
     loop_begin_iteration(connection->loop);
@@ -500,6 +501,8 @@ static void on_ready_http1(evutil_socket_t fd, short what, void *argument)
         return;
     }
     loop_serve_ahead(connection->loop);
+    if (is_ahead) /* it may be closed; if not, the event comes again */
+        return;
     if (what & EV_WRITE)
         resume_http1(connection);
     else if (connection->lingering)

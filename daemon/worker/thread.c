@@ -438,7 +438,7 @@ static void *serve_in_thread(void *argument)
         wait = !serve_next(thread) && !is_finished(thread);
         end_iteration(thread);
         context->loop_now_ns = 0;
-        if (event_base_loop(loop->base, wait ? EVLOOP_ONCE : EVLOOP_NONBLOCK) != 0)
+        if (event_base_loop(loop->base, EVLOOP_ONCE | (wait ? 0 : EVLOOP_NONBLOCK)) != 0)
             end_worker();
     }
     listen_sockets_drop(loop);

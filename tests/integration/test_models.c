@@ -79,6 +79,34 @@ static void thread_serves_one_connection_until_it_closes(void **state)
     }
 }
 
+/* Its request and its end have arrived when a thread takes it. */
+static void client_that_left_the_queue_harms_nobody(void **state)
+{
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client holder, gone, last;
+
+        start(server, models[i], "kernel", "threads = 1\n");
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        http_open(&gone, server_port(server));
+        ask(&gone);
+        wait_for_queue(server, 1);
+        http_close(&gone);
+        http_open(&last, server_port(server));
+        ask(&last);
+        wait_for_queue(server, 2);
+        http_close(&holder);
+        expect_status(&last, 200);
+        http_close(&last);
+        server_expect_metric(server, "workers_died", 0);
+        free(log_with_lines(server, 3));
+        server_stop(server);
+    }
+}
+
 static void fill_queue(const struct server *server, struct http_client *client, uint64_t count)
 {
     for (uint64_t k = 0; k < count; k++) {
@@ -238,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(thread_serves_one_connection_until_it_closes),
+        TEST(client_that_left_the_queue_harms_nobody),
         TEST(full_queue_drops_by_its_policy),
         TEST(full_queue_blocks),
         TEST(command_changes_the_queue),
