@@ -9,7 +9,6 @@
 #include "loadgen/stats/measures.h"
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 static const char *const functions[][2] = {{"Fibonacci", "/arithmetic/fibonacci?n=50"},
@@ -390,18 +389,6 @@ static void put_spread(struct document *findings, const struct point *points)
 
 /* ---- The experiment ---- */
 
-static int first_core(void)
-{
-    cpu_set_t cores;
-    int core = 0;
-
-    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
-        return 0;
-    while (core < CPU_SETSIZE - 1 && !CPU_ISSET((size_t)core, &cores))
-        core++;
-    return core;
-}
-
 int experiment_threads(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "arithmetic.enabled=on", NULL};
@@ -413,7 +400,7 @@ int experiment_threads(struct lab *lab, struct document *findings)
 
     if (one_core == NULL || all_cores == NULL || spread == NULL || grid == NULL)
         return -1;
-    private_server_use_core(one_core, first_core());
+    private_server_use_core(one_core, machine_first_core());
     if (lab_start(lab, one_core, options) != 0 || begin_grid(lab, grid, one_core) != 0 ||
         begin_offload(lab, grid + GRID, all_cores) != 0 ||
         begin_levels(lab, grid + GRID + OFFLOAD, all_cores) != 0 ||

@@ -59,13 +59,24 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 
 /* ---- For pages ---- */
 
-const struct published *published_next(const char *experiment, const struct published *after)
+enum {
+#define PUBLISHED_SOURCE(id, name) SOURCE_##id,
+#include "loadgen/lab/published.def"
+};
+
+/* The result or settings of EXPERIMENT that follow AFTER (NULL: the first); NULL at the end. */
+static const struct published *published_entry(const char *experiment,
+                                               const struct published *after)
 {
     static const struct published all[] = {
+#define PUBLISHED_THEIRS(experiment, source, settings)                                             \
+    {#experiment, settings, SOURCE_##source, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
+#define PUBLISHED_OURS(experiment, settings)                                                       \
+    {#experiment, settings, -1, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
 #define PUBLISHED(experiment, point, measure, value)                                               \
-    {#experiment, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
+    {#experiment, NULL, -1, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
 #define PUBLISHED_VALUE(experiment, point, label, unit, value)                                     \
-    {#experiment, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
+    {#experiment, NULL, -1, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
 #include "loadgen/lab/published.def"
     };
 
@@ -74,6 +85,14 @@ const struct published *published_next(const char *experiment, const struct publ
         if (strcmp(at->experiment, experiment) == 0)
             return at;
     return NULL;
+}
+
+const struct published *published_next(const char *experiment, const struct published *after)
+{
+    do
+        after = published_entry(experiment, after);
+    while (after != NULL && after->settings != NULL);
+    return after;
 }
 
 /* Our result for ONE; NAN if the point was not measured. */
@@ -123,54 +142,43 @@ static void put_published(struct document *findings, const struct published *one
         document_cell(findings, "%s", format_number(text, sizeof(text), value / one->value));
 }
 
-/* Who published figures of EXPERIMENT, and both settings. Returns false if nobody did. */
-static bool put_published_settings(struct document *findings, const char *experiment)
+/* Returns the name of the source; NULL for settings of ours. */
+static const char *put_published_settings(struct document *findings, const struct published *entry)
 {
-    enum {
-#define PUBLISHED_SOURCE(id, name) SOURCE_##id,
-#include "loadgen/lab/published.def"
-    };
     static const char *const sources[] = {
 #define PUBLISHED_SOURCE(id, name) [SOURCE_##id] = (name),
 #include "loadgen/lab/published.def"
     };
-    static const struct {
-        const char *experiment;
-        int source; /* -1: settings of ours */
-        const char *text;
-    } settings[] = {
-#define PUBLISHED_THEIRS(experiment, source, settings) {#experiment, SOURCE_##source, settings},
-#define PUBLISHED_OURS(experiment, settings)           {#experiment, -1, settings},
-#include "loadgen/lab/published.def"
-    };
-    bool found = false;
+    const char *source = entry->source >= 0 ? sources[entry->source] : NULL;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
-        if (strcmp(settings[i].experiment, experiment) != 0)
-            continue;
-        if (!found)
-            document_section(findings, "Published by others, of their servers on their machines",
-                             NULL);
-        found = true;
-        if (settings[i].source >= 0)
-            document_note(findings, DOCUMENT_QUIET, "Source:", "%s.", sources[settings[i].source]);
-        document_note(findings, DOCUMENT_QUIET,
-                      settings[i].source >= 0 ? "Theirs:" : "Ours:", "%s.", settings[i].text);
-    }
-    return found;
+    if (source != NULL)
+        document_note(findings, DOCUMENT_QUIET, "Source:", "%s.", source);
+    document_note(findings, DOCUMENT_QUIET, source != NULL ? "Theirs:" : "Ours:", "%s.",
+                  entry->settings);
+    return source;
 }
 
 void findings_add_published(struct document *findings, const char *experiment,
                             const struct published_own *own)
 {
     static const char *const heads[] = {"point", "measure", "published", "ours", "ratio", NULL};
+    const struct published *entry = published_entry(experiment, NULL);
+    const char *source = NULL; /* of a table that is not begun */
 
-    if (!put_published_settings(findings, experiment))
-        return;
-    findings_table(findings, "Published and ours", heads);
-    for (const struct published *one = published_next(experiment, NULL); one != NULL;
-         one = published_next(experiment, one))
-        put_published(findings, one, own_value(own, one));
+    if (entry != NULL)
+        document_section(findings, "Published by others, of their servers on their machines", NULL);
+    for (; entry != NULL; entry = published_entry(experiment, entry)) {
+        if (entry->settings != NULL) {
+            const char *name = put_published_settings(findings, entry);
+
+            source = name != NULL ? name : source;
+            continue;
+        }
+        if (source != NULL)
+            findings_table(findings, source, heads);
+        source = NULL;
+        put_published(findings, entry, own_value(own, entry));
+    }
 }
 
 void findings_add_machine(struct document *findings, const struct machine *machine)

@@ -32,16 +32,22 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 /* The units of values that are not measures of a run. */
 enum published_unit { PUBLISHED_COUNT, PUBLISHED_BYTES, PUBLISHED_PERCENT };
 
-/* A result of the same experiment that others published (published.def). */
+/*
+ * A result of the same experiment that others published, or the settings of the results that follow
+ * it (published.def).
+ */
 struct published {
-    const char *experiment, *point;
+    const char *experiment;
+    const char *settings; /* NULL: a result */
+    int source;           /* who published it; -1: settings of ours */
+    const char *point;
     enum measure measure;
     const char *label; /* NULL: that of the measure */
     enum published_unit unit;
     double value; /* NAN: not published */
 };
 
-/* The entry of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
+/* The result of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
 const struct published *published_next(const char *experiment, const struct published *after);
 
 /* Our own results of the points that others published, too. All zero: none. */
@@ -60,7 +66,7 @@ struct published_own {
     size_t value_count;
 };
 
-/* A section with the published figures of EXPERIMENT beside OWN, if there are any. */
+/* A section with a table of each source's figures of EXPERIMENT beside OWN, if there are any. */
 void findings_add_published(struct document *findings, const char *experiment,
                             const struct published_own *own);
 

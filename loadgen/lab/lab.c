@@ -1,6 +1,7 @@
 #include "loadgen/lab/lab.h"
 
 #include "common/clock.h"
+#include "common/instance.h"
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/run/run.h"
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -308,6 +310,19 @@ int lab_command(struct lab *lab, const struct private_server *server, const char
 
     json_decref(answer);
     return answer != NULL ? 0 : -1;
+}
+
+uint64_t lab_memory(const struct private_server *server)
+{
+    uint64_t memory = usage_of(private_server_pid(server)).anonymous;
+    char segment[INSTANCE_PATH_MAX], path[sizeof(INSTANCE_SHARED_MEMORY) + sizeof(segment)], why[8];
+    struct stat file;
+
+    if (instance_find_segment(private_server_name(server), segment, sizeof(segment), why,
+                              sizeof(why)) != 0)
+        return memory;
+    snprintf(path, sizeof(path), "%s%s", INSTANCE_SHARED_MEMORY, segment);
+    return stat(path, &file) == 0 ? memory + (uint64_t)file.st_blocks * S_BLKSIZE : memory;
 }
 
 void lab_record_value(struct lab *lab, const char *point, const char *label, double value)

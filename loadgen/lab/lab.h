@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 enum {
-    LAB_SERVERS = 8,
+    LAB_SERVERS = 9,
     LAB_SERIES = 8,
     LAB_ALLOCATIONS = 32,
     LAB_WHY = 640,
@@ -109,6 +109,9 @@ void lab_truncate_log(const struct private_server *server);
 
 /* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);
+
+/* Anonymous memory of all processes of SERVER and its segment, in bytes. */
+uint64_t lab_memory(const struct private_server *server);
 
 /*
  * Records a value for the comparison with published figures: POINT and LABEL as in published.def,

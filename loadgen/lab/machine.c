@@ -196,20 +196,6 @@ static size_t find_processes(pid_t pid, pid_t *pids, size_t most)
     return processes.count;
 }
 
-static void add_cpu(void *context, pid_t pid, pid_t thread)
-{
-    uint64_t *sum = context, ns;
-    char path[PROC_PATH];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)thread);
-    file = fopen(path, "re");
-    if (file != NULL && fscanf(file, "%" SCNu64, &ns) == 1)
-        *sum += ns;
-    if (file != NULL)
-        fclose(file);
-}
-
 /* The sum over all threads of PID and its descendants. */
 static uint64_t sum_over_threads(pid_t pid, void (*add)(void *sum, pid_t pid, pid_t thread))
 {
@@ -224,7 +210,16 @@ static uint64_t sum_over_threads(pid_t pid, void (*add)(void *sum, pid_t pid, pi
 
 uint64_t usage_cpu_ns(pid_t pid)
 {
-    return sum_over_threads(pid, add_cpu);
+    pid_t pids[PROCESSES_MAX] = {0};
+    size_t count = find_processes(pid, pids, PROCESSES_MAX);
+    uint64_t sum = 0;
+    struct timespec used;
+    clockid_t clock;
+
+    for (size_t i = 0; i < count; i++)
+        if (clock_getcpuclockid(pids[i], &clock) == 0 && clock_gettime(clock, &used) == 0)
+            sum += (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+    return sum;
 }
 
 static void add_switches(void *context, pid_t pid, pid_t thread)
@@ -293,6 +288,18 @@ struct usage usage_of(pid_t pid)
             add_descriptors(pids[i], &usage.descriptors) && usage.descriptors_seen;
     }
     return usage;
+}
+
+int machine_first_core(void)
+{
+    cpu_set_t cores;
+    int core = 0;
+
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        return 0;
+    while (core < CPU_SETSIZE - 1 && !CPU_ISSET((size_t)core, &cores))
+        core++;
+    return core;
 }
 
 /* ---- What others take ---- */

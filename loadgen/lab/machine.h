@@ -25,14 +25,17 @@ struct machine {
 /* Ignored if MACHINE is full. */
 void machine_add(struct machine *machine, const char *label, const char *text, bool changes);
 
+/* The first core that this process may use. */
+int machine_first_core(void);
+
 /* Facts that are unknown are left out. SERVER is the version of webserverd. */
 void machine_describe(struct machine *machine, const char *server);
 
 /*
  * ---- What a process and its descendants use, from /proc ----
  *
- * CPU time is the scheduler's (/proc/PID/task/TID/schedstat); threads that have exited are not
- * included.
+ * CPU time is that of the CPU clocks of the processes (clock_getcpuclockid()), in which threads that
+ * have exited count. Their context switches do not.
  */
 
 struct usage {

@@ -29,6 +29,9 @@ enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10, OPENING_TR
 /* On a machine that pauses a program for seconds, late connections and responses are not errors. */
 enum { LATE_MS = 30000 };
 
+/* How long a trial waits at its end for responses that clients may not get. */
+enum { STARVED_MS = 50 };
+
 struct point *points_create(struct lab *lab, size_t count)
 {
     return lab_allocate(lab, count, sizeof(struct point));
@@ -60,6 +63,12 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
     point->plan.format = PLAN_FORMAT_TEXT;
     point->plan.quiet = true;
     plan_set_connections(&point->plan, connections);
+}
+
+void point_let_starve(struct point *point)
+{
+    point->starves = true;
+    point->plan.grace_ms = STARVED_MS;
 }
 
 void point_use_bare(struct point *point, const struct bare_server *bare)
@@ -190,9 +199,10 @@ void points_add_cautions(struct document *findings, const struct point *points, 
             least = fmin(least, point_rate(point, k));
             most = fmax(most, point_rate(point, k));
         }
-        if (most > 0)
+        if (point_median(point, MEASURE_RATE) > 0)
             spread = fmax(spread, (most - least) / 2 / point_median(point, MEASURE_RATE) * 100);
-        errors = fmax(errors, point_median(point, MEASURE_ERRORS));
+        if (!point->starves)
+            errors = fmax(errors, point_median(point, MEASURE_ERRORS));
         bound = bound || point_is_client_bound(point);
     }
     if (contention_is_high(&sum))
@@ -216,6 +226,10 @@ void points_add_cautions(struct document *findings, const struct point *points, 
 
 char *lab_time(char *buffer, size_t size, double us)
 {
+    if (isnan(us)) {
+        snprintf(buffer, size, "-");
+        return buffer;
+    }
     return units_format_ns(buffer, size, us * (double)NS_PER_US);
 }
 

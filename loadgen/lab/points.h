@@ -17,8 +17,13 @@ enum point_measure {
     POINT_HITS, /* requests answered from the server's cache, percent; NAN: no requests for files */
     /* Connections of the thread with the fewest, at the last sample; NAN: no sample. */
     POINT_LEAST,
-    POINT_MOST,     /* the same for the thread with the most */
-    POINT_SWITCHES, /* context switches of the server's threads per response; NAN: unknown */
+    POINT_MOST,       /* the same for the thread with the most */
+    POINT_SWITCHES,   /* context switches of the server's threads per response; NAN: unknown */
+    POINT_QUEUE_WAIT, /* mean wait of a connection in the connection queue, us; NAN: none waited */
+    POINT_DROPPED, /* connections answered 503 because that queue was full, percent of responses */
+    POINT_LOCK_WAITS, /* waits for a mutex per response; NAN: the server does not publish them */
+    POINT_WAITING,    /* connections that no thread serves, at the last sample; NAN: no sample */
+    POINT_MEMORY, /* most memory during the trial, in bytes, as of lab_memory(); NAN: not weighed */
     POINT_MEASURES,
 };
 
@@ -34,6 +39,12 @@ struct point {
     void *before_context;
     char url[POINT_URL];
     struct plan plan;
+    /*
+     * Clients may get no response before the trial ends: a result, neither an error nor a reason to
+     * wait or to repeat the trial.
+     */
+    bool starves;
+    bool weighed;          /* the memory of the server is measured */
     struct trials *trials; /* the results; this point is number INDEX in them */
     size_t index;
     double value[POINT_MEASURES][POINT_ROUNDS];
@@ -51,6 +62,9 @@ struct point *points_create(struct lab *lab, size_t count);
 PRINTF_LIKE(6, 7)
 void point_init(struct lab *lab, struct point *point, struct private_server *server,
                 const char *path, uint32_t connections, const char *label, ...);
+
+/* Sets starves, and that a trial ends at once. */
+void point_let_starve(struct point *point);
 
 /* Makes POINT send its requests to BARE instead of its server. */
 void point_use_bare(struct point *point, const struct bare_server *bare);
@@ -110,7 +124,7 @@ void point_line(struct document *findings, const struct point *point, const char
                 enum measure measure);
 void point_line_cpu(struct document *findings, const struct point *point, const char *name);
 
-/* For sentences: US microseconds as "1.23 ms". Returns BUFFER. */
+/* US microseconds as "1.23 ms", or "-" for NAN. Returns BUFFER. */
 char *lab_time(char *buffer, size_t size, double us);
 
 /*

@@ -21,6 +21,7 @@ enum { ADDED_ROUNDS = 2 };
 struct counters {
     uint64_t cpu_ns, switches;
     uint64_t sums[METRIC_COUNT];
+    bool absent[METRIC_COUNT]; /* not published by this server */
 };
 
 /*
@@ -48,6 +49,9 @@ struct series_run {
     struct sample first, last; /* none is in the warm-up; 0: none */
     uint64_t open;             /* connections when the threads were sampled; 0: they were not */
     uint64_t least, most;      /* connections of a serving thread then */
+    bool sampled;
+    uint64_t waiting; /* connections in queues, in the last sample */
+    uint64_t memory;  /* the most so far */
 };
 
 static pid_t server_of(const struct point *point)
@@ -62,6 +66,8 @@ static struct counters read_counters(const struct series_run *run)
 
     for (int i = 0; i < METRIC_COUNT && run->attached; i++)
         counters.sums[i] = segment_reader_sum(&run->reader, (enum metric)i);
+    if (run->attached)
+        segment_reader_find_unpublished(&run->reader, counters.sums, counters.absent);
     return counters;
 }
 
@@ -108,46 +114,85 @@ static void sample_threads(struct series_run *run)
     run->most = most;
 }
 
+/* The queue of the kernel is read once a second; without it, clients that keep connections tell. */
+static void sample_waiting(struct series_run *run)
+{
+    const struct plan *plan = &run->point->plan;
+    uint64_t open = segment_reader_sum(&run->reader, METRIC_connections_open);
+    uint64_t unserved = plan->keepalive && plan->connections > open ? plan->connections - open : 0;
+    uint64_t queued = segment_reader_sum(&run->reader, METRIC_queue_length) +
+                      segment_reader_sum(&run->reader, METRIC_dispatch_pending) +
+                      segment_reader_sum(&run->reader, METRIC_accept_queue);
+
+    run->sampled = true;
+    run->waiting = queued > unserved ? queued : unserved;
+}
+
 static void sample_trial(void *context, const struct tally *all, uint64_t elapsed_ns)
 {
     struct series_run *run = context;
 
     if (elapsed_ns < run->point->plan.warmup_ms * NS_PER_MS)
         return;
-    if (run->attached)
+    if (run->attached) {
         sample_threads(run);
+        sample_waiting(run);
+    }
+    if (run->point->weighed) {
+        uint64_t memory = lab_memory(run->point->server);
+
+        run->memory = memory > run->memory ? memory : run->memory;
+    }
     run->last =
         (struct sample){usage_cpu_ns(server_of(run->point)), tally_get(all, TALLY_answered)};
     if (run->first.answered == 0)
         run->first = run->last;
 }
 
+static double all_answered(const struct result *result)
+{
+    return (double)(tally_get(&result->tally, TALLY_answered) +
+                    tally_get(&result->warmup, TALLY_answered));
+}
+
 /* CPU time per response, us. For a trial too short for two samples: that of the whole trial. */
 static double server_cpu(const struct series_run *run, const struct result *result, uint64_t cpu_ns)
 {
-    uint64_t answered = run->last.answered - run->first.answered;
+    double answered = (double)(run->last.answered - run->first.answered);
     uint64_t spent_ns = run->last.cpu_ns - run->first.cpu_ns;
 
     if (answered == 0) {
-        answered =
-            tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
+        answered = all_answered(result);
         spent_ns = cpu_ns - run->before.cpu_ns;
     }
-    return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
+    return figure_quotient((double)spent_ns / (double)NS_PER_US, answered);
 }
 
-/*
- * Context switches per response of the whole trial; NAN if threads with many of them have exited.
- */
-static double switches_of(const struct counters *before, const struct counters *after,
-                          const struct result *result)
+/* Of the whole trial. NAN if threads have exited, which took their switches along. */
+static double switches_of(const struct trial_counters *trial, const struct result *result)
 {
-    uint64_t answered =
-        tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
-
-    return answered > 0 && after->switches >= before->switches
-               ? (double)(after->switches - before->switches) / (double)answered
+    return trial->after->switches >= trial->before->switches &&
+                   counter_growth(trial, METRIC_threads_started) == 0
+               ? figure_quotient((double)(trial->after->switches - trial->before->switches),
+                                 all_answered(result))
                : NAN;
+}
+
+/* What the server counted, of the whole trial. */
+static void record_counters(struct point *point, uint32_t round, const struct trial_counters *trial,
+                            const struct result *result)
+{
+    point->value[POINT_HITS][round] =
+        100 * figure_value(FIGURE_cache_hit_ratio, counter_growth, trial);
+    point->value[POINT_SWITCHES][round] = switches_of(trial, result);
+    point->value[POINT_QUEUE_WAIT][round] =
+        figure_value(FIGURE_queue_wait_mean, counter_growth, trial) / (double)NS_PER_US;
+    point->value[POINT_DROPPED][round] =
+        figure_quotient(100 * counter_growth(trial, METRIC_queue_dropped), all_answered(result));
+    point->value[POINT_LOCK_WAITS][round] =
+        trial->after->absent[METRIC_lock_waits]
+            ? NAN
+            : figure_quotient(counter_growth(trial, METRIC_lock_waits), all_answered(result));
 }
 
 static void detach(struct series_run *run)
@@ -203,7 +248,8 @@ static int prepare_trial(void *context, size_t index, char *why, size_t size)
         return -1;
     }
     run->first = run->last = (struct sample){0, 0};
-    run->open = 0;
+    run->open = run->memory = 0;
+    run->sampled = false;
     run->before = read_counters(run);
     run->contention = contention_begin(run->before.cpu_ns);
     return 0;
@@ -225,19 +271,18 @@ static void record_trial(void *context, size_t index, const struct result *resul
         return;
     contention_add(&point->contention, &run->contention, after.cpu_ns);
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
-    point->value[POINT_HITS][round] =
-        100 * figure_value(FIGURE_cache_hit_ratio, counter_growth, &trial);
+    record_counters(point, round, &trial, result);
     point->value[POINT_LEAST][round] = run->open > 0 ? (double)run->least : NAN;
-    point->value[POINT_SWITCHES][round] = switches_of(&run->before, &after, result);
     point->value[POINT_MOST][round] = run->open > 0 ? (double)run->most : NAN;
+    point->value[POINT_WAITING][round] = run->sampled ? (double)run->waiting : NAN;
+    point->value[POINT_MEMORY][round] = run->memory > 0 ? (double)run->memory : NAN;
     point->rounds++;
 }
 
 /* For a mean. */
 static bool has_responses(const struct point *point, const struct measures *measures)
 {
-    (void)point;
-    return measures->value[MEASURE_RATE] > 0;
+    return point->starves || measures->value[MEASURE_RATE] > 0;
 }
 
 /* For a 99th percentile; only checked for trials with a duration. */

@@ -299,6 +299,29 @@ static void load_experiments_report(void **state)
     check_report(*state, "20ms", "scaling percentiles");
 }
 
+/* Each model, size of a pool and policy has a row, and each source its own table. */
+static void models_experiment_reports(void **state)
+{
+    static const char *const words[] = {"<tr><td>events, 10<td>",
+                                        "<tr><td>pool, 100<td>",
+                                        "<tr><td>thread, 1000<td>",
+                                        "<tr><td>preforked, 10<td>",
+                                        "<tr><td>of 6, 80<td>",
+                                        "<tr><td>pool of 4<td>",
+                                        "<tr><td>drop-head<td>",
+                                        "<h2>README of multith",
+                                        "<tr><td>pool of 12, Fibonacci, 80<td>",
+                                        " of memory; allowed: 400 MiB."};
+    const struct place *place = *state;
+    char *page;
+
+    check_report(place, "40ms", "models");
+    page = read_page(place, "models");
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        check_has(page, words[i]);
+    free(page);
+}
+
 static void connections_experiment_reports(void **state)
 {
     check_report(*state, "10ms", "connections");
@@ -670,6 +693,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(long_experiments_report_each_step, set_up, tear_down),
         cmocka_unit_test_setup_teardown(load_experiments_report, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(models_experiment_reports, set_up, tear_down),
         cmocka_unit_test_setup_teardown(connections_experiment_reports, set_up, tear_down),
         cmocka_unit_test_setup_teardown(server_experiments_report, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_experiment_reports, set_up, tear_down),
