@@ -78,7 +78,7 @@
 
 enum {
     SEGMENT_MAJOR = 3,
-    SEGMENT_MINOR = 0,
+    SEGMENT_MINOR = 1,
     SEGMENT_SECTIONS_MAX = 64,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -225,6 +225,7 @@ struct segment_master {
     _Atomic int32_t metrics_pid;   /* this process serves /metrics */
     _Atomic int32_t acme_pid;
     _Atomic uint64_t question; /* another number each second; all threads of workers repeat it */
+    _Atomic uint32_t model;    /* enum worker_model, of new workers */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
@@ -366,7 +367,9 @@ struct segment_worker {
     _Atomic uint32_t offload_actual;
     _Atomic uint32_t connections_open; /* written by all its threads */
     _Atomic uint64_t answer;           /* the main thread's: the question of the master */
-    uint64_t unused[508];              /* other workers read up to here, which is a page */
+    _Atomic uint32_t model;            /* enum worker_model */
+    _Atomic uint32_t acceptors;        /* threads beside threads_actual, which only accept */
+    uint64_t unused[507];              /* other workers read up to here, which is a page */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };

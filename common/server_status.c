@@ -13,6 +13,13 @@ static uint32_t load_number(const _Atomic uint32_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static const char *model_name(const _Atomic uint32_t *word)
+{
+    uint32_t model = load_number(word);
+
+    return worker_model_names[model < MODEL_COUNT ? model : MODEL_EVENTS];
+}
+
 static json_t *worker_json(const struct segment *segment, uint32_t number)
 {
     const struct segment_worker *block = segment_worker(segment, number);
@@ -20,14 +27,15 @@ static json_t *worker_json(const struct segment *segment, uint32_t number)
     uint64_t up = (clock_wall_ns() - atomic_load(&slot->started_ns)) / NS_PER_S;
     uint32_t state = load_number(&slot->state);
 
-    return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)number,
-                     "pid", (int)atomic_load(&slot->pid), "state",
-                     worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE],
-                     "threads", "wanted", (int)load_number(&slot->threads_wanted), "actual",
-                     (int)load_number(&block->threads_actual), "offload_threads",
-                     (int)load_number(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
-                     (int)load_number(&slot->starts), "generation",
-                     (int)load_number(&slot->generation));
+    return json_pack(
+        "{s:i, s:i, s:s, s:s, s:{s:i, s:i}, s:i, s:i, s:I, s:i, s:i}", "slot", (int)number, "pid",
+        (int)atomic_load(&slot->pid), "state",
+        worker_state_names[state < WORKER_STATE_COUNT ? state : WORKER_NONE], "model",
+        model_name(&block->model), "threads", "wanted", (int)load_number(&slot->threads_wanted),
+        "actual", (int)load_number(&block->threads_actual), "acceptors",
+        (int)load_number(&block->acceptors), "offload_threads",
+        (int)load_number(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
+        (int)load_number(&slot->starts), "generation", (int)load_number(&slot->generation));
 }
 
 static bool worker_exists(const struct segment *segment, uint32_t worker)
@@ -221,11 +229,12 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
     uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S;
 
     return json_pack(
-        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, s:o}, "
+        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, "
+        "s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)up, "generation", (int)load_number(&master->generation),
-        "listening", addresses_json(segment), "dispatch",
+        "listening", addresses_json(segment), "model", model_name(&master->model), "dispatch",
         load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
         (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
         "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "workers", "wanted",
@@ -252,8 +261,8 @@ json_t *server_status(const struct segment *segment)
 static void remove_own_members(json_t *status)
 {
     static const char *const own[] = {
-        "generation",          "dispatch", "logger", "keys", "hosts", "metrics_process",
-        "tls_handshakes_per_s"};
+        "generation", "model", "dispatch",        "logger",
+        "keys",       "hosts", "metrics_process", "tls_handshakes_per_s"};
     json_t *workers = json_object_get(status, "workers"), *worker;
     json_int_t threads = 0;
     size_t i;
@@ -268,6 +277,8 @@ static void remove_own_members(json_t *status)
     json_array_foreach(json_object_get(workers, "list"), i, worker)
     {
         json_object_del(json_object_get(worker, "threads"), "wanted");
+        json_object_del(worker, "model");
+        json_object_del(worker, "acceptors");
         json_object_del(worker, "offload_threads");
         json_object_del(worker, "generation");
     }

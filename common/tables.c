@@ -47,6 +47,21 @@ const char *const role_names[ROLE_COUNT] = {
 #include "common/enums.def"
 };
 
+const char *const worker_model_names[MODEL_COUNT] = {
+#define MODEL(id, name) name,
+#include "common/enums.def"
+};
+
+const char *const queue_order_names[QUEUE_ORDER_COUNT] = {
+#define QUEUE_ORDER(id, name) name,
+#include "common/enums.def"
+};
+
+const char *const queue_full_names[QUEUE_FULL_COUNT] = {
+#define QUEUE_FULL(id, name) name,
+#include "common/enums.def"
+};
+
 const struct command_info command_table[COMMAND_COUNT] = {
 #define COMMAND(name, function, arguments, min, max, changes, help)                                \
     {name, arguments, min, max, changes, help},

@@ -86,6 +86,28 @@ enum role {
 };
 extern const char *const role_names[ROLE_COUNT];
 
+/* Concurrency model of a worker, and what the connection queue of a model does. */
+enum worker_model {
+#define MODEL(id, name) MODEL_##id,
+#include "common/enums.def"
+    MODEL_COUNT
+};
+extern const char *const worker_model_names[MODEL_COUNT];
+
+enum queue_order {
+#define QUEUE_ORDER(id, name) QUEUE_ORDER_##id,
+#include "common/enums.def"
+    QUEUE_ORDER_COUNT
+};
+extern const char *const queue_order_names[QUEUE_ORDER_COUNT];
+
+enum queue_full {
+#define QUEUE_FULL(id, name) QUEUE_FULL_##id,
+#include "common/enums.def"
+    QUEUE_FULL_COUNT
+};
+extern const char *const queue_full_names[QUEUE_FULL_COUNT];
+
 enum { NEVER = 99 };
 
 struct command_info {

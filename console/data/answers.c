@@ -151,6 +151,7 @@ static void print_head(const json_t *answer, FILE *out)
                 "threads", text_of(json_object_get(answer, "threads"), "actual", pid, sizeof(pid)));
         return;
     }
+    fprintf(out, "model        %s\n", text_of(answer, "model", name, sizeof(name)));
     fprintf(out, "dispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
     fprintf(out, "logger       pid %s\n\n",
             text_of(json_object_get(answer, "logger"), "pid", pid, sizeof(pid)));
@@ -176,21 +177,22 @@ static void print_workers(const json_t *list, FILE *out)
     const json_t *worker;
     size_t i;
 
-    fprintf(out, "\n%-8s %8s  %-9s %12s %8s %8s %7s\n", "worker", "pid", "state", "threads",
-            "offload", "up", "starts");
+    fprintf(out, "\n%-8s %8s  %-9s %12s %9s %8s %8s %7s\n", "worker", "pid", "state", "threads",
+            "acceptors", "offload", "up", "starts");
     json_array_foreach(list, i, worker)
     {
         const json_t *threads = json_object_get(worker, "threads");
-        char slot[UNITS_TEXT], pid[UNITS_TEXT], state[UNITS_TEXT], offload[UNITS_TEXT],
-            up[UNITS_TEXT], starts[UNITS_TEXT], wanted[UNITS_TEXT], actual[UNITS_TEXT],
-            pair[2 * UNITS_TEXT + 8];
+        char slot[UNITS_TEXT], pid[UNITS_TEXT], state[UNITS_TEXT], acceptors[UNITS_TEXT],
+            offload[UNITS_TEXT], up[UNITS_TEXT], starts[UNITS_TEXT], wanted[UNITS_TEXT],
+            actual[UNITS_TEXT], pair[2 * UNITS_TEXT + 8];
 
         snprintf(pair, sizeof(pair), "%s of %s", text_of(threads, "actual", actual, sizeof(actual)),
                  text_of(threads, "wanted", wanted, sizeof(wanted)));
-        fprintf(out, "%-8s %8s  %-9s %12s %8s %8s %7s\n",
+        fprintf(out, "%-8s %8s  %-9s %12s %9s %8s %8s %7s\n",
                 text_of(worker, "slot", slot, sizeof(slot)),
                 text_of(worker, "pid", pid, sizeof(pid)),
                 text_of(worker, "state", state, sizeof(state)), pair,
+                text_of(worker, "acceptors", acceptors, sizeof(acceptors)),
                 text_of(worker, "offload_threads", offload, sizeof(offload)),
                 age_of(worker, up, sizeof(up)), text_of(worker, "starts", starts, sizeof(starts)));
     }

@@ -119,6 +119,8 @@ static void copy_worker(struct worker_sample *sample, const struct segment_reade
     sample->started_ns = atomic_load_explicit(&entry->started_ns, memory_order_relaxed);
     sample->threads_wanted = load32(&entry->threads_wanted);
     sample->threads_actual = load32(&worker->threads_actual);
+    sample->model = load32(&worker->model);
+    sample->acceptors = load32(&worker->acceptors);
     sample->offload_actual = load32(&worker->offload_actual);
     copy_values(sample->values, reader, worker, SCOPE_WORKER);
     copy_offload(sample, reader, worker);
@@ -231,12 +233,21 @@ bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_rea
     return changed;
 }
 
+bool snapshot_is_acceptor(const struct snapshot *snapshot, const struct thread_sample *thread)
+{
+    for (uint32_t i = 0; i < snapshot->worker_count; i++)
+        if (snapshot->workers[i].slot == thread->worker)
+            return thread->thread < snapshot->workers[i].acceptors;
+    return false;
+}
+
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot)
 {
     uint32_t actual = 0;
 
     for (uint32_t i = 0; i < snapshot->thread_count; i++)
-        actual += snapshot->threads[i].activity.state != THREAD_STATE_NONE;
+        actual += snapshot->threads[i].activity.state != THREAD_STATE_NONE &&
+                  !snapshot_is_acceptor(snapshot, &snapshot->threads[i]);
     return actual;
 }
 

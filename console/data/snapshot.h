@@ -55,7 +55,8 @@ struct worker_sample {
     uint32_t state; /* enum worker_state */
     uint32_t starts;
     uint64_t started_ns; /* wall clock */
-    uint32_t threads_wanted, threads_actual, offload_actual;
+    uint32_t model;      /* enum worker_model */
+    uint32_t threads_wanted, threads_actual, acceptors, offload_actual;
     uint64_t values[METRIC_COUNT];
     uint32_t offload_count;
     struct offload_sample offload[SEGMENT_OFFLOAD_THREADS]; /* the existing ones */
@@ -99,7 +100,10 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
 bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader,
                              uint64_t now_ns);
 
-/* Number of slots with a thread. */
+/* True if THREAD puts connections into the queue of its worker, and serves none. */
+bool snapshot_is_acceptor(const struct snapshot *snapshot, const struct thread_sample *thread);
+
+/* Number of slots with a serving thread, without acceptors. */
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot);
 
 /* Number of running workers, including those that drain. */

@@ -197,7 +197,9 @@ static uint64_t threads_id(void *state, const struct scene *scene, size_t row)
 
 static void name_of(const struct row *row, char *name, size_t size)
 {
-    if (row->thread != NULL && row->worker == NULL)
+    if (row->thread != NULL && row->worker != NULL && row->thread->thread < row->worker->acceptors)
+        snprintf(name, size, "  %" PRIu32 ".accept", row->worker->slot);
+    else if (row->thread != NULL && row->worker == NULL)
         snprintf(name, size, "  slot %" PRIu32, row->thread->slot);
     else if (row->thread != NULL && row->thread->name[0] != '\0')
         snprintf(name, size, " %s", row->thread->name);
@@ -630,12 +632,12 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
     const struct snapshot *now = model_now(scene->model);
     json_t *threads = json_array(), *offload = json_array();
     json_t *object = json_pack(
-        "{s:i, s:i, s:s, s:{s:o, s:i}, s:i, s:o, s:o}", "slot", (int)worker->slot, "pid",
+        "{s:i, s:i, s:s, s:{s:o, s:i}, s:i, s:i, s:o, s:o}", "slot", (int)worker->slot, "pid",
         (int)worker->pid, "state",
         worker->state < WORKER_STATE_COUNT ? worker_state_names[worker->state] : "unknown",
         "threads", "wanted", scene_json_wanted(scene, worker->threads_wanted), "actual",
-        (int)worker->threads_actual, "starts", (int)worker->starts, "serving", threads, "offload",
-        offload);
+        (int)worker->threads_actual, "acceptors", (int)worker->acceptors, "starts",
+        (int)worker->starts, "serving", threads, "offload", offload);
 
     for (uint32_t i = 0; i < count; i++)
         if (order[i]->worker == worker->slot)
@@ -666,7 +668,7 @@ static const char *const help[] = {
     "o O maximum of offload threads per worker.",
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
-    "With the models pool and thread, 0.0 is the acceptor, and 0.queue the connection queue.",
+    "With the models pool and thread, 0.accept is the acceptor, 0.queue the connection queue.",
     "Connections move to threads with less to do: GIVEN and TAKEN count them.",
     "Idle offload threads are folded into their queue; m shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",

@@ -61,7 +61,7 @@ struct message_offload {
 };
 
 struct message_queue {
-    uint32_t order, full; /* enum config_queue_order, config_queue_full */
+    uint32_t order, full; /* enum queue_order, queue_full */
     uint32_t places;
 };
 

@@ -307,10 +307,6 @@ bool config_needs_tls(const struct config *config)
 
 /* The model of the workers */
 
-const char *const config_model_names[] = {"events", "pool", "thread"};
-const char *const config_queue_order_names[] = {"fifo", "lifo"};
-const char *const config_queue_full_names[] = {"block", "drop-tail", "drop-head", "drop-random"};
-
 const char *config_model_conflict(const struct config *config, uint32_t model)
 {
     if (model == MODEL_EVENTS)
@@ -331,7 +327,7 @@ static void check_model(struct config_draft *draft)
         draft->faulty[KEY_server_listen] || draft->faulty[KEY_tls_keys_process])
         return;
     config_report_error(&draft->report, &draft->set_at[KEY_workers_model], "", "model = %s: %s",
-                        config_model_names[draft->config->workers_model], conflict);
+                        worker_model_names[draft->config->workers_model], conflict);
 }
 
 static void note_of_key(const struct config *config, enum config_key_number key, const char *model,
@@ -353,7 +349,7 @@ void config_model_notes(const struct config *config, void (*print)(const char *n
         KEY_http2_max_concurrent_streams};
     static const enum config_key_number of_queue[] = {KEY_workers_queue_order,
                                                       KEY_workers_queue_full};
-    const char *model = config_model_names[config->workers_model];
+    const char *model = worker_model_names[config->workers_model];
     char note[CONFIG_ADVICE_MAX];
 
     if (config->workers_model == MODEL_EVENTS) {

@@ -6,6 +6,7 @@
 #define DAEMON_CONFIG_H
 
 #include "common/instance.h"
+#include "common/tables.h"
 #include "daemon/base/network.h"
 
 #include <stdbool.h>
@@ -108,16 +109,8 @@ struct config_range {
 
 /* The words of each CHOICE key, in the order of config.def. */
 enum config_jail { JAIL_OFF, JAIL_ON, JAIL_STRICT };
-enum config_model { MODEL_EVENTS, MODEL_POOL, MODEL_THREAD };
 /* The acceptor, which the models pool and thread have in each worker beside its serving threads. */
 #define MODEL_ACCEPTORS(model) ((model) == MODEL_EVENTS ? 0U : 1U)
-enum config_queue_order { QUEUE_ORDER_FIFO, QUEUE_ORDER_LIFO };
-enum config_queue_full {
-    QUEUE_FULL_BLOCK,
-    QUEUE_FULL_DROP_TAIL,
-    QUEUE_FULL_DROP_HEAD,
-    QUEUE_FULL_DROP_RANDOM
-};
 enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
 enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
 enum config_precompressed { PRECOMPRESSED_OFF, PRECOMPRESSED_ON, PRECOMPRESSED_ALONE };

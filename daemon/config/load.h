@@ -44,11 +44,6 @@ void config_set_origin(struct config *config, size_t key, const char *origin);
 /* True if an address of server.listen has https://. */
 bool config_needs_tls(const struct config *config);
 
-/* The words of these keys. */
-extern const char *const config_model_names[MODEL_THREAD + 1];
-extern const char *const config_queue_order_names[QUEUE_ORDER_LIFO + 1];
-extern const char *const config_queue_full_names[QUEUE_FULL_DROP_RANDOM + 1];
-
 /*
  * Why the workers cannot use MODEL with the other settings, with the key that decides; NULL: they
  * can.

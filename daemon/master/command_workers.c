@@ -20,8 +20,9 @@ static json_t *list_thread_connections(const struct segment *segment,
     uint32_t first = worker->slot * segment_threads_per_worker(segment);
     json_t *list = json_array();
 
-    for (uint32_t i = first; i < first + worker->threads_actual; i++) {
-        uint64_t open = metric_get(segment_thread(segment, i)->metrics, METRIC_connections_open);
+    for (uint32_t i = MODEL_ACCEPTORS(worker->model); i < worker->threads_actual; i++) {
+        uint64_t open =
+            metric_get(segment_thread(segment, first + i)->metrics, METRIC_connections_open);
 
         json_array_append_new(list, json_integer((json_int_t)open));
     }
@@ -180,11 +181,11 @@ static json_t *report_model(void *owner, uint64_t model)
     const struct config *config = master->config;
 
     if (config->workers_model != model)
-        return control_error("the model stays %s: %s", config_model_names[config->workers_model],
+        return control_error("the model stays %s: %s", worker_model_names[config->workers_model],
                              master->reload.last_failure != NULL ? master->reload.last_failure
                                                                  : "the new workers did not serve");
     return json_pack(
-        "{s:b, s:s, s:i, s:i}", "ok", 1, "model", config_model_names[config->workers_model],
+        "{s:b, s:s, s:i, s:i}", "ok", 1, "model", worker_model_names[config->workers_model],
         "wanted", (int)config->workers_threads, "actual", (int)workers_threads(&master->workers));
 }
 
@@ -211,25 +212,25 @@ struct control_reply command_model(const struct call *call)
 
     if (call->argument_count == 0)
         return command_reply(report_model(master, before));
-    model = table_find(call->argument[0], config_model_names, ARRAY_LENGTH(config_model_names));
+    model = table_find(call->argument[0], worker_model_names, ARRAY_LENGTH(worker_model_names));
     if (model < 0)
         return command_reply(control_error("invalid model '%.64s' (valid: events, pool, thread)",
                                            call->argument[0]));
     conflict = config_model_conflict(config, (uint32_t)model);
     if (conflict != NULL)
-        return command_reply(control_error("model %s: %s", config_model_names[model], conflict));
+        return command_reply(control_error("model %s: %s", worker_model_names[model], conflict));
     if ((uint32_t)model == before)
         return command_reply(report_model(master, before));
     config->workers_model = (uint32_t)model;
     master->reload.model_before = before;
     if (!reload_renew(master, RENEWAL_MODEL) || master->reload.previous == NULL) {
         config->workers_model = before;
-        return command_reply(control_error("the model stays %s: %s", config_model_names[before],
+        return command_reply(control_error("the model stays %s: %s", worker_model_names[before],
                                            master->reload.waiting || master->reload.refusal == NULL
                                                ? "a reload is under way"
                                                : master->reload.refusal));
     }
-    command_log_change(call, "model", config_model_names[before], config_model_names[model]);
+    command_log_change(call, "model", worker_model_names[before], worker_model_names[model]);
     command_changed_key(call, KEY_workers_model);
     return (struct control_reply){
         .in_force = model_settled, .report = report_model, .token = (uint64_t)model};
@@ -242,17 +243,17 @@ static json_t *report_queue(const struct master *master)
     const struct config *config = master->config;
 
     return json_pack("{s:b, s:s, s:s, s:s, s:i}", "ok", 1, "model",
-                     config_model_names[config->workers_model], "order",
-                     config_queue_order_names[config->workers_queue_order], "full",
-                     config_queue_full_names[config->workers_queue_full], "places",
+                     worker_model_names[config->workers_model], "order",
+                     queue_order_names[config->workers_queue_order], "full",
+                     queue_full_names[config->workers_queue_full], "places",
                      (int)config->workers_connection_queue);
 }
 
 /* Returns false if WORD is neither order nor policy nor number of places. */
 static bool set_queue(struct config *config, const char *word)
 {
-    int order = table_find(word, config_queue_order_names, ARRAY_LENGTH(config_queue_order_names));
-    int full = table_find(word, config_queue_full_names, ARRAY_LENGTH(config_queue_full_names));
+    int order = table_find(word, queue_order_names, ARRAY_LENGTH(queue_order_names));
+    int full = table_find(word, queue_full_names, ARRAY_LENGTH(queue_full_names));
     uint64_t places;
 
     if (order >= 0)
@@ -269,8 +270,8 @@ static bool set_queue(struct config *config, const char *word)
 
 static void describe_queue(const struct config *config, char *text, size_t size)
 {
-    snprintf(text, size, "%s, %s, %u places", config_queue_order_names[config->workers_queue_order],
-             config_queue_full_names[config->workers_queue_full], config->workers_connection_queue);
+    snprintf(text, size, "%s, %s, %u places", queue_order_names[config->workers_queue_order],
+             queue_full_names[config->workers_queue_full], config->workers_connection_queue);
 }
 
 struct control_reply command_queue(const struct call *call)
@@ -383,7 +384,7 @@ struct control_reply command_offload_threads(const struct call *call)
     if (master->config->workers_model != MODEL_EVENTS)
         return command_reply(
             control_error("model %s has no offload threads: its threads do this work themselves",
-                          config_model_names[master->config->workers_model]));
+                          worker_model_names[master->config->workers_model]));
     format_range(before, sizeof(before), master->config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
     command_log_change(call, "offload threads in each worker", before, after);

@@ -93,6 +93,7 @@ void publish_config(struct master *master)
     atomic_store(&block->offload_max_wanted, config->workers_offload_threads.max);
     atomic_store(&block->log_level, config->log_level);
     atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
+    atomic_store(&block->model, config->workers_model);
     rate_limit_set(&master->segment, config->ratelimit_enabled,
                    config->ratelimit_requests_per_second, config->ratelimit_burst);
     listeners_describe(master->listeners, listening, sizeof(listening));

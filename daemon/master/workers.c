@@ -274,7 +274,7 @@ void worker_process_send_threads(struct worker_process *worker)
     worker->threads_sent = message.count;
     worker->resizing = true;
     atomic_store_explicit(&segment_worker_slot(segment, worker->slot)->threads_wanted,
-                          message.count, memory_order_relaxed);
+                          worker->master->config->workers_threads, memory_order_relaxed);
     channel_send(worker->commands, MESSAGE_THREADS, &message, sizeof(message), -1, false);
 }
 

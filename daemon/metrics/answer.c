@@ -103,6 +103,7 @@ static json_t *describe_serving_thread(const struct segment *segment, uint32_t s
 {
     const struct segment_thread_slot *entry = segment_thread_slot(segment, slot);
     const struct segment_thread *block = segment_thread(segment, slot);
+    uint32_t worker = slot / segment_threads_per_worker(segment);
     uint64_t now = clock_monotonic_ns();
     struct activity_copy activity;
     const struct thread_state_info *state;
@@ -111,8 +112,12 @@ static json_t *describe_serving_thread(const struct segment *segment, uint32_t s
         memset(&activity, 0, sizeof(activity));
     state = &thread_state_table[activity.state < THREAD_STATE_COUNT ? activity.state : 0];
     return json_pack(
-        "{s:i, s:i, s:s, s:I, s:o, s:I, s:I}", "worker", (int)read_segment_word(&entry->worker),
-        "thread", (int)read_segment_word(&entry->thread), "state", state->name, "since_ms",
+        "{s:i, s:i, s:b, s:s, s:I, s:o, s:I, s:I}", "worker",
+        (int)read_segment_word(&entry->worker), "thread", (int)read_segment_word(&entry->thread),
+        "acceptor",
+        read_segment_word(&entry->thread) <
+            read_segment_word(&segment_worker(segment, worker)->acceptors),
+        "state", state->name, "since_ms",
         (json_int_t)(now > activity.since_ns ? (now - activity.since_ns) / NS_PER_MS : 0), "work",
         json_text(activity.work), "requests",
         (json_int_t)metric_get(block->metrics, METRIC_requests), "connections",

@@ -260,10 +260,13 @@ static uint32_t count_threads_of_workers(const struct segment *segment)
 {
     uint32_t threads = 0;
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
+        const struct segment_worker *block = segment_worker(segment, i);
+
         if (segment_worker_reserved(segment, i))
-            threads += atomic_load_explicit(&segment_worker(segment, i)->threads_actual,
-                                            memory_order_relaxed);
+            threads += atomic_load_explicit(&block->threads_actual, memory_order_relaxed) +
+                       atomic_load_explicit(&block->acceptors, memory_order_relaxed);
+    }
     return threads;
 }
 

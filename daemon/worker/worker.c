@@ -111,8 +111,11 @@ static uint32_t threads_alive(const struct worker *worker)
 
 static void publish_thread_count(struct worker *worker)
 {
-    atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker),
+    uint32_t acceptors = worker->queue != NULL && worker->slot_taken[0];
+
+    atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker) - acceptors,
                           memory_order_relaxed);
+    atomic_store_explicit(&worker->block->acceptors, acceptors, memory_order_relaxed);
 }
 
 /*
@@ -759,6 +762,7 @@ static int make_queue(struct worker *worker)
 {
     const struct config *config = worker->context.config;
 
+    atomic_store_explicit(&worker->block->model, config->workers_model, memory_order_relaxed);
     if (config->workers_model == MODEL_EVENTS)
         return 0;
     worker->starts_by_connection = config->workers_model == MODEL_THREAD;

@@ -159,6 +159,36 @@ static void full_queue_drops_by_its_policy(void **state)
     }
 }
 
+static json_int_t number_at(const json_t *object, const char *one, const char *member)
+{
+    return json_integer_value(json_object_get(json_object_get(object, one), member));
+}
+
+static void status_counts_the_acceptor_apart(void **state)
+{
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client client;
+        json_t *status, *worker;
+
+        start(server, models[i], "kernel", "threads = 3\n");
+        http_open(&client, server_port(server));
+        ask(&client);
+        expect_status(&client, 200);
+        status = server_control(server, "status");
+        worker = json_array_get(json_object_get(json_object_get(status, "workers"), "list"), 0);
+        assert_string_equal(json_string_value(json_object_get(status, "model")), models[i]);
+        assert_string_equal(json_string_value(json_object_get(worker, "model")), models[i]);
+        assert_int_equal(number_at(worker, "threads", "wanted"), 3);
+        assert_int_equal(number_at(worker, "threads", "actual"), i == 0 ? 3 : 1);
+        assert_int_equal(json_integer_value(json_object_get(worker, "acceptors")), 1);
+        json_decref(status);
+        http_close(&client);
+        server_stop(server);
+    }
+}
+
 /* Nobody is dropped: those for whom the queue has no place wait in the kernel's. */
 static void full_queue_blocks(void **state)
 {
@@ -269,6 +299,7 @@ int main(void)
         TEST(client_that_left_the_queue_harms_nobody),
         TEST(full_queue_drops_by_its_policy),
         TEST(full_queue_blocks),
+        TEST(status_counts_the_acceptor_apart),
         TEST(command_changes_the_queue),
         TEST(changes_lose_no_request),
         TEST(impossible_settings_are_errors),

@@ -92,7 +92,7 @@ function drawThreads(now, before, seconds) {
   const requests = new Map(before.threads.map(one => [one.worker + "." + one.thread, one.requests]));
   element("rows").replaceChildren(...now.threads.map(one => {
     const row = document.createElement("tr"), old = requests.get(one.worker + "." + one.thread);
-    const cells = [one.worker, one.thread, one.state, asTime(one.since_ms * 1e6),
+    const cells = [one.worker, one.acceptor ? "acceptor" : one.thread, one.state, asTime(one.since_ms * 1e6),
       old === undefined ? "–" : asCount((one.requests - old) / seconds), asCount(one.connections), one.work];
     cells.forEach((text, i) => {
       const cell = document.createElement("td");
@@ -116,7 +116,7 @@ function show(now) {
   const seconds = last ? (now.time_ms - last.time_ms) / 1000 : 0;
   document.title = element("name").textContent = now.name;
   element("about").textContent = `webserverd ${now.version}, up ${asAge(now.uptime_s)}, configuration ${now.generation}, ` +
-    `workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.length}`;
+    `workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.filter(one => !one.acceptor).length}`;
   showState(now.stopping ? "stopping" : paused ? "paused" : "live", now.stopping);
   if (last && seconds > 0 && now.counters.requests >= last.counters.requests) {
     drawPanels(now, last, seconds);
