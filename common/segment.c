@@ -110,8 +110,9 @@ static bool is_reserved(const struct segment *segment, enum metric_scope scope, 
                                    : true;
 }
 
-uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t offset)
+uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t offset)
 {
+    enum metric_scope scope = metric_table[metric].scope;
     enum segment_kind section = segment_blocks[scope].section;
     uint64_t sum = 0;
 
@@ -119,8 +120,10 @@ uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, 
         if (is_reserved(segment, scope, i)) {
             const char *entry = segment_at(segment, section, i);
 
-            sum += atomic_load_explicit((const _Atomic uint64_t *)(const void *)(entry + offset),
-                                        memory_order_relaxed);
+            sum = metric_join(
+                metric, sum,
+                atomic_load_explicit((const _Atomic uint64_t *)(const void *)(entry + offset),
+                                     memory_order_relaxed));
         }
     return sum;
 }
@@ -129,8 +132,9 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric)
 {
     enum metric_scope scope = metric_table[metric].scope;
 
-    return segment_sum_at(
-        segment, scope, segment_blocks[scope].metrics_offset + metric * (uint32_t)sizeof(uint64_t));
+    return segment_sum_at(segment, metric,
+                          segment_blocks[scope].metrics_offset +
+                              metric * (uint32_t)sizeof(uint64_t));
 }
 
 static void add_block(const segment_metrics metrics, enum metric_scope scope,
@@ -138,7 +142,7 @@ static void add_block(const segment_metrics metrics, enum metric_scope scope,
 {
     for (int i = 0; i < METRIC_COUNT; i++)
         if (metric_table[i].scope == scope)
-            sums[i] += metric_get(metrics, (enum metric)i);
+            sums[i] = metric_join((enum metric)i, sums[i], metric_get(metrics, (enum metric)i));
 }
 
 void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT])
@@ -178,6 +182,13 @@ void segment_add_all_latency(const struct segment *segment, struct histogram *in
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         if (segment_thread_reserved(segment, i))
             segment_add_latency(segment, i, into);
+}
+
+void segment_add_queue_waits(const struct segment *segment, struct histogram *into)
+{
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_QUEUE_WAITS); i++)
+        if (segment_worker_reserved(segment, i))
+            histogram_add(into, segment_queue_waits_of(segment, i));
 }
 
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,

@@ -31,7 +31,7 @@
  *   ├────────────────┤ written by all workers
  *   │ RATE_BUCKETS   │ use of the rate limit by each client address
  *   ├────────────────┤ from here on memory is reserved per slot; written by the slot's worker
- *   │ WORKERS        │ worker slot 0: block, then CACHE, WORKER_EVENTS;  slot 1 …
+ *   │ WORKERS        │ worker slot 0: block, then QUEUE_WAITS, CACHE, WORKER_EVENTS;  slot 1 …
  *   ├────────────────┤
  *   │ CLIENTS        │ worker slot 0: its connections by client address;  slot 1 …
  *   ├────────────────┤
@@ -113,6 +113,7 @@ enum segment_kind {
     SEGMENT_RINGS,
     SEGMENT_EVENTS,
     SEGMENT_NAMES,
+    SEGMENT_QUEUE_WAITS,
     SEGMENT_HISTORY = 32,
     SEGMENT_CONFIG,
     SEGMENT_RATE,
@@ -569,6 +570,12 @@ static inline struct histogram *segment_latency_of(const struct segment *segment
     return (struct histogram *)segment_at(segment, SEGMENT_LATENCY, i);
 }
 
+/* How long each connection was in the queue of worker I; written under the lock of the queue. */
+static inline struct histogram *segment_queue_waits_of(const struct segment *segment, uint32_t i)
+{
+    return (struct histogram *)segment_at(segment, SEGMENT_QUEUE_WAITS, i);
+}
+
 static inline struct segment_hits *segment_hits_of(const struct segment *segment, uint32_t i)
 {
     return (struct segment_hits *)segment_at(segment, SEGMENT_HITS, i);
@@ -671,8 +678,8 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric);
 /* The same for all metrics. Reads each block once, so it costs far less than a sum per metric. */
 void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT]);
 
-/* The same for the values at OFFSET of the entries of the section of SCOPE. */
-uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t offset);
+/* The same for the values of METRIC at OFFSET of the entries of the section of its scope. */
+uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t offset);
 
 /* Number of connections that the workers say they have open. Reads no block of a thread. */
 uint64_t segment_connections_open(const struct segment *segment);
@@ -680,6 +687,9 @@ uint64_t segment_connections_open(const struct segment *segment);
 /* Adds the latencies of thread slot I, or of all reserved slots, of all outcomes to INTO. */
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);
 void segment_add_all_latency(const struct segment *segment, struct histogram *into);
+
+/* Adds the waits in the queues of all workers to INTO. */
+void segment_add_queue_waits(const struct segment *segment, struct histogram *into);
 
 /* Hits of all threads of worker WORKER on entry ID in its cache slot SLOT. */
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,

@@ -57,6 +57,7 @@ static const char *check_sizes(const struct segment *map)
         [SEGMENT_RINGS] = {OPTIONAL, log_ring_bytes(1), threads, CACHE_LINE},
         [SEGMENT_EVENTS] = {OPTIONAL, event_ring_bytes(1), 1, 8},
         [SEGMENT_NAMES] = {OPTIONAL, SEGMENT_THREAD_NAME, threads, 8},
+        [SEGMENT_QUEUE_WAITS] = {OPTIONAL, sizeof(struct histogram), workers, 8},
         [SEGMENT_HISTORY] = {OPTIONAL,
                              sizeof(struct segment_sample) +
                                  header->metric_count * sizeof(uint64_t) + threads,
@@ -105,6 +106,7 @@ static const char *check_sizes(const struct segment *map)
         !has_entry_per_slot(map, SEGMENT_NAMES, threads) ||
         !has_entry_per_slot(map, SEGMENT_HOST_COUNTS, threads) ||
         !has_entry_per_slot(map, SEGMENT_CACHE, workers) ||
+        !has_entry_per_slot(map, SEGMENT_QUEUE_WAITS, workers) ||
         !has_entry_per_slot(map, SEGMENT_CLIENTS, workers))
         return "a table has more entries than there are slots";
     if (threads % workers != 0)
@@ -326,8 +328,7 @@ uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric met
 {
     return reader->metric[metric].line < 0
                ? 0
-               : segment_sum_at(&reader->map, metric_table[metric].scope,
-                                reader->metric[metric].offset);
+               : segment_sum_at(&reader->map, metric, reader->metric[metric].offset);
 }
 
 void segment_reader_find_unpublished(const struct segment_reader *reader,

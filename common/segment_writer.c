@@ -80,9 +80,9 @@ static uint64_t round_to_power_of_two(uint64_t value)
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
     uint32_t thread_slots = plan->max_workers * plan->max_threads;
-    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE,
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_QUEUE_WAITS, SEGMENT_CACHE,
                                               SEGMENT_WORKER_EVENTS};
-    const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
+    const uint64_t worker_sizes[] = {sizeof(struct segment_worker), sizeof(struct histogram),
                                      plan->cache_entries * sizeof(struct segment_cache_entry),
                                      event_ring_bytes(SEGMENT_CHILD_EVENTS)};
     const enum segment_kind clients = SEGMENT_CLIENTS;

@@ -133,20 +133,21 @@ static const struct {
     double percent;
 } percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
 
-/* Of all responses since the start; null without a response. */
-static json_t *latency_json(const struct segment *segment)
+/* Of all values since the start that ADD has added; null without one. */
+static json_t *percentiles_json(const struct segment *segment,
+                                void (*add)(const struct segment *, struct histogram *))
 {
-    json_t *latency = json_object();
+    json_t *object = json_object();
     struct histogram all = {0};
     bool any;
 
-    segment_add_all_latency(segment, &all);
+    add(segment, &all);
     any = histogram_count(&all) > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
         json_object_set_new(
-            latency, percentiles[i].name,
+            object, percentiles[i].name,
             number_or_null(any ? (double)histogram_percentile(&all, percentiles[i].percent) : NAN));
-    return latency;
+    return object;
 }
 
 /* Hosts */
@@ -231,7 +232,7 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, "
         "s:o}, "
-        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)up, "generation", (int)load_number(&master->generation),
         "listening", addresses_json(segment), "model", model_name(&master->model), "dispatch",
@@ -242,8 +243,10 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         workers_json(segment), "threads", "wanted", (int)load_number(&master->threads_wanted),
         "actual", (int)load_number(&master->threads_actual), "requests_per_s",
         rate_json(segment, METRIC_requests), "tls_handshakes_per_s",
-        rate_json(segment, METRIC_tls_handshakes), "latency_ns", latency_json(segment), "hosts",
-        host_list_json(segment), "figures", figures_json(sums), "metrics", metrics_json(sums));
+        rate_json(segment, METRIC_tls_handshakes), "latency_ns",
+        percentiles_json(segment, segment_add_all_latency), "queue_wait_ns",
+        percentiles_json(segment, segment_add_queue_waits), "hosts", host_list_json(segment),
+        "figures", figures_json(sums), "metrics", metrics_json(sums));
 }
 
 json_t *server_status(const struct segment *segment)
@@ -301,5 +304,7 @@ json_t *server_status_read(const struct segment_reader *reader)
     status = status_json(&reader->map, &sums);
     if (segment_count(&reader->map, SEGMENT_CONFIG) == 0)
         remove_own_members(status);
+    if (segment_count(&reader->map, SEGMENT_QUEUE_WAITS) == 0)
+        json_object_del(status, "queue_wait_ns");
     return status;
 }

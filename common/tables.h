@@ -29,6 +29,14 @@ struct metric_info {
 };
 extern const struct metric_info metric_table[METRIC_COUNT];
 
+/* The value of METRIC over blocks with ONE and OTHER: their sum; of a longest time, the longer. */
+static inline uint64_t metric_join(enum metric metric, uint64_t one, uint64_t other)
+{
+    if (metric == METRIC_queue_oldest)
+        return one > other ? one : other;
+    return one + other;
+}
+
 /* HOST_METRIC_responses_2xx is the index of that counter in host_metric_table[]. */
 enum host_metric {
 #define HOST_METRIC(name, unit, label, help) HOST_METRIC_##name,

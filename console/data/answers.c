@@ -244,7 +244,7 @@ static const struct subject subjects[] = {
      7},
     {"queue",
      {METRIC_queue_length, METRIC_queue_capacity, METRIC_queue_taken, METRIC_queue_dropped,
-      FIGURE_ITEM(queue_wait_mean)},
+      METRIC_queue_oldest},
      5},
     {"locks", {METRIC_lock_waits, FIGURE_ITEM(lock_wait_mean)}, 2},
     {"offload",
@@ -357,10 +357,21 @@ static void print_statuses(const json_t *metrics, FILE *out)
     fprintf(out, "%s\n", separator[0] == '\0' ? "none sent yet" : "");
 }
 
-/* The rate of the last second, and the response times since the start. */
-static void print_performance(const json_t *answer, FILE *out)
+static void print_percentiles(const json_t *times, FILE *out)
 {
     static const char *const percentiles[] = {"p50", "p90", "p99", "max"};
+    char text[UNITS_TEXT];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
+        fprintf(out, ", %s %s", percentiles[i],
+                time_text(json_object_get(times, percentiles[i]), text, sizeof(text)));
+    fprintf(out, "\n");
+}
+
+/* The rate of the last second, and the times of responses and in queues since the start. */
+static void print_performance(const json_t *answer, FILE *out)
+{
+    const json_t *waits = json_object_get(answer, "queue_wait_ns");
     const json_t *rate = json_object_get(answer, "requests_per_s");
     const json_t *cores = json_object_get(answer, "cores"); /* of another program */
     char text[UNITS_TEXT];
@@ -372,11 +383,12 @@ static void print_performance(const json_t *answer, FILE *out)
         fprintf(out, "%-12s %.1f %% of a core\n", "CPU", 100 * json_number_value(cores));
     fprintf(out, "%-12s mean %s", "latency",
             figure_text(FIGURE_response_time_mean, answer, text, sizeof(text)));
-    for (size_t i = 0; i < ARRAY_LENGTH(percentiles); i++)
-        fprintf(out, ", %s %s", percentiles[i],
-                time_text(json_object_get(json_object_get(answer, "latency_ns"), percentiles[i]),
-                          text, sizeof(text)));
-    fprintf(out, "\n");
+    print_percentiles(json_object_get(answer, "latency_ns"), out);
+    if (!json_is_number(json_object_get(waits, "max")))
+        return;
+    fprintf(out, "%-12s mean %s", "queue wait",
+            figure_text(FIGURE_queue_wait_mean, answer, text, sizeof(text)));
+    print_percentiles(waits, out);
 }
 
 enum { HOSTS_PRINTED = 10, HOST_WIDTH = 32 };

@@ -18,6 +18,7 @@ struct base {
     uint64_t (*threads)[METRIC_COUNT];
     uint64_t (*workers)[METRIC_COUNT];
     struct histogram *latency;
+    struct histogram *queue_waits; /* by worker slot */
 };
 
 struct model {
@@ -26,6 +27,8 @@ struct model {
     struct base older, newer;
     struct histogram *thread_interval; /* latency of the interval, by thread slot */
     struct histogram interval;         /* all threads together */
+    struct histogram *wait_interval;   /* the same of the queues, by worker slot */
+    struct histogram waits;
     const struct sample_copy *past,
         *past_before; /* the samples of a past second; NULL: the model is current */
     const struct past_thread *past_threads;
@@ -55,6 +58,7 @@ static void release_base(struct base *base)
     free(base->threads);
     free(base->workers);
     free(base->latency);
+    free(base->queue_waits);
     *base = (struct base){0};
 }
 
@@ -63,6 +67,7 @@ void model_reset(struct model *model)
     release_base(&model->older);
     release_base(&model->newer);
     free(model->thread_interval);
+    free(model->wait_interval);
     memset(model, 0, sizeof(*model));
 }
 
@@ -79,7 +84,11 @@ static int make_base(struct base *base, uint32_t threads, uint32_t workers)
     base->threads = calloc(threads, sizeof(*base->threads));
     base->workers = calloc(workers, sizeof(*base->workers));
     base->latency = calloc(threads, sizeof(*base->latency));
-    return base->threads != NULL && base->workers != NULL && base->latency != NULL ? 0 : -1;
+    base->queue_waits = calloc(workers, sizeof(*base->queue_waits));
+    return base->threads != NULL && base->workers != NULL && base->latency != NULL &&
+                   base->queue_waits != NULL
+               ? 0
+               : -1;
 }
 
 static int make_thread_room(struct model *model, const struct snapshot *snapshot)
@@ -88,7 +97,8 @@ static int make_thread_room(struct model *model, const struct snapshot *snapshot
     model->thread_room = snapshot->thread_room;
     model->worker_room = snapshot->worker_room;
     model->thread_interval = calloc(model->thread_room, sizeof(*model->thread_interval));
-    if (model->thread_interval == NULL ||
+    model->wait_interval = calloc(model->worker_room, sizeof(*model->wait_interval));
+    if (model->thread_interval == NULL || model->wait_interval == NULL ||
         make_base(&model->older, model->thread_room, model->worker_room) != 0 ||
         make_base(&model->newer, model->thread_room, model->worker_room) != 0) {
         model_reset(model);
@@ -101,9 +111,13 @@ static void fill_base(struct base *base, const struct snapshot *snapshot)
 {
     base->time_ns = snapshot->time_ns;
     memcpy(base->sums, snapshot->sums, sizeof(base->sums));
-    for (uint32_t i = 0; i < snapshot->worker_count; i++)
-        memcpy(base->workers[snapshot->workers[i].slot], snapshot->workers[i].values,
-               sizeof(base->workers[0]));
+    for (uint32_t i = 0; i < snapshot->worker_count; i++) {
+        uint32_t slot = snapshot->workers[i].slot;
+
+        memcpy(base->workers[slot], snapshot->workers[i].values, sizeof(base->workers[0]));
+        histogram_reset(&base->queue_waits[slot]);
+        histogram_add(&base->queue_waits[slot], &snapshot->queue_waits[slot]);
+    }
     for (uint32_t i = 0; i < snapshot->thread_count; i++) {
         uint32_t slot = snapshot->threads[i].slot;
 
@@ -113,18 +127,32 @@ static void fill_base(struct base *base, const struct snapshot *snapshot)
     }
 }
 
-/* Computes the latency since the older base, for each thread and for all. */
+/* Sets INTERVAL to the values of NOW that OLDER lacks, and adds them to ALL. */
+static void measure_growth(struct histogram *interval, const struct histogram *now,
+                           const struct histogram *older, struct histogram *all)
+{
+    histogram_reset(interval);
+    histogram_add(interval, now);
+    histogram_subtract(interval, older);
+    histogram_add(all, interval);
+}
+
+/* Computes latency and queue waits since the older base, for each thread or worker and for all. */
 static void measure_interval(struct model *model, const struct snapshot *snapshot)
 {
     histogram_reset(&model->interval);
+    histogram_reset(&model->waits);
     for (uint32_t i = 0; i < snapshot->thread_count; i++) {
         uint32_t slot = snapshot->threads[i].slot;
-        struct histogram *interval = &model->thread_interval[slot];
 
-        histogram_reset(interval);
-        histogram_add(interval, &snapshot->latency[slot]);
-        histogram_subtract(interval, &model->older.latency[slot]);
-        histogram_add(&model->interval, interval);
+        measure_growth(&model->thread_interval[slot], &snapshot->latency[slot],
+                       &model->older.latency[slot], &model->interval);
+    }
+    for (uint32_t i = 0; i < snapshot->worker_count; i++) {
+        uint32_t slot = snapshot->workers[i].slot;
+
+        measure_growth(&model->wait_interval[slot], &snapshot->queue_waits[slot],
+                       &model->older.queue_waits[slot], &model->waits);
     }
 }
 
@@ -322,6 +350,15 @@ double model_percentile(const struct model *model, double percent)
         return percentile_of(&model->interval, percent);
     value = sample_percentile(model->past, percent);
     return value > 0 ? (double)value : NAN;
+}
+
+double model_wait_percentile(const struct model *model, const struct worker_sample *worker,
+                             double percent)
+{
+    if (model->past != NULL)
+        return NAN;
+    return percentile_of(worker != NULL ? &model->wait_interval[worker->slot] : &model->waits,
+                         percent);
 }
 
 double model_thread_percentile(const struct model *model, const struct thread_sample *thread,

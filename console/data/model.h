@@ -97,6 +97,10 @@ double model_percentile(const struct model *model, double percent);
 double model_thread_percentile(const struct model *model, const struct thread_sample *thread,
                                double percent);
 
+/* The same of the waits in the queue of one worker; of all if WORKER is NULL. */
+double model_wait_percentile(const struct model *model, const struct worker_sample *worker,
+                             double percent);
+
 /*
  * Latency by outcome (cache hit, miss, offload, error): per second in coarse buckets for the heat
  * map, and with a precision of 1/64 for the last few seconds. The server's history does not

@@ -232,6 +232,8 @@ static void record_workers(struct recorder *recorder, const struct segment *segm
         if (costly)
             record_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
                          segment->section[SEGMENT_CACHE].entry_size);
+        record_range(recorder, segment, offset_of(segment, SEGMENT_QUEUE_WAITS, i),
+                     segment->section[SEGMENT_QUEUE_WAITS].entry_size);
         record_range(recorder, segment, offset_of(segment, SEGMENT_WORKER_EVENTS, i),
                      segment->section[SEGMENT_WORKER_EVENTS].entry_size);
         if (costly)

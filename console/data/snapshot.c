@@ -48,8 +48,9 @@ int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *rea
     snapshot->threads = calloc(snapshot->thread_room, sizeof(*snapshot->threads));
     snapshot->latency = calloc(snapshot->thread_room, sizeof(*snapshot->latency));
     snapshot->outcome_latency = calloc(OUTCOME_COUNT, sizeof(*snapshot->outcome_latency));
+    snapshot->queue_waits = calloc(snapshot->worker_room, sizeof(*snapshot->queue_waits));
     if (snapshot->workers == NULL || snapshot->threads == NULL || snapshot->latency == NULL ||
-        snapshot->outcome_latency == NULL) {
+        snapshot->outcome_latency == NULL || snapshot->queue_waits == NULL) {
         snapshot_release(snapshot);
         return -1;
     }
@@ -63,6 +64,7 @@ void snapshot_release(struct snapshot *snapshot)
     free(snapshot->threads);
     free(snapshot->latency);
     free(snapshot->outcome_latency);
+    free(snapshot->queue_waits);
     *snapshot = (struct snapshot){0};
 }
 
@@ -192,7 +194,7 @@ static void add_up(struct snapshot *snapshot, const struct segment_reader *reade
         for (uint32_t i = 0; scope == SCOPE_THREAD && i < snapshot->thread_count; i++)
             sum += snapshot->threads[i].values[metric];
         for (uint32_t i = 0; scope == SCOPE_WORKER && i < snapshot->worker_count; i++)
-            sum += snapshot->workers[i].values[metric];
+            sum = metric_join((enum metric)metric, sum, snapshot->workers[i].values[metric]);
         if (scope != SCOPE_THREAD && scope != SCOPE_WORKER)
             sum = segment_reader_sum(reader, (enum metric)metric);
         snapshot->sums[metric] = sum;
@@ -212,6 +214,12 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     for (uint32_t i = 0; i < snapshot->worker_room; i++)
         if (segment_worker_reserved(&reader->map, i))
             copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_QUEUE_WAITS) && with_latency;
+         i++) {
+        histogram_reset(&snapshot->queue_waits[i]);
+        if (segment_worker_reserved(&reader->map, i))
+            histogram_add(&snapshot->queue_waits[i], segment_queue_waits_of(&reader->map, i));
+    }
     copy_threads(snapshot, reader, with_latency);
     add_up(snapshot, reader);
 }

@@ -83,6 +83,7 @@ struct snapshot {
      * request. */
     struct histogram *latency;
     struct histogram *outcome_latency; /* same, by outcome (OUTCOME_COUNT of them) */
+    struct histogram *queue_waits;     /* the same of connections in queues, by worker slot */
 };
 
 /* Allocates for the segment of READER. Returns 0, or -1: out of memory. Call snapshot_release(). */

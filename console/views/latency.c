@@ -137,20 +137,46 @@ static int first_outcome(const struct scene *scene)
     return model_now(scene->model)->server.one_outcome ? OUTCOME_ALL : 0;
 }
 
+/* The row below that of all: the waits in the queue between threads, if there is one. */
+enum { QUEUE_WAIT = OUTCOME_ALL + 1 };
+
+static bool has_queue_waits(const struct scene *scene)
+{
+    return scene_has(scene, SEGMENT_QUEUE_WAITS) && scene_sum(scene, METRIC_queue_capacity) > 0;
+}
+
 static size_t latency_count(void *state, const struct scene *scene)
 {
     (void)state;
-    return (size_t)OUTCOME_ALL + 1 - (size_t)first_outcome(scene);
+    return (size_t)OUTCOME_ALL + 1 + has_queue_waits(scene) - (size_t)first_outcome(scene);
+}
+
+/* Of about the last second. */
+static void fill_queue_wait(const struct scene *scene, struct cell *cells)
+{
+    cell_text(&cells[OUTCOME], TONE_NOTE, "in queue");
+    cell_rate(&cells[RATE], TONE_VALUE, scene_rate(scene, METRIC_queue_taken));
+    cell_latency(&cells[MEAN], TONE_NORMAL, scene_figure(scene, FIGURE_queue_wait_mean));
+    for (int i = 0; i < (int)ARRAY_LENGTH(percents); i++)
+        cell_latency(&cells[P50 + i], TONE_NORMAL,
+                     model_wait_percentile(scene->model, NULL, percents[i]));
+    cell_latency(&cells[MAX], TONE_NORMAL, model_wait_percentile(scene->model, NULL, 100));
 }
 
 static void latency_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     int outcome = first_outcome(scene) + (int)row;
-    struct numbers numbers = numbers_of(scene, outcome);
-    struct numbers all = numbers_of(scene, OUTCOME_ALL);
-    double rate = numbers.seconds > 0 ? numbers.count / numbers.seconds : NAN;
+    struct numbers numbers, all;
+    double rate;
 
     (void)state;
+    if (outcome == QUEUE_WAIT) {
+        fill_queue_wait(scene, cells);
+        return;
+    }
+    numbers = numbers_of(scene, outcome);
+    all = numbers_of(scene, OUTCOME_ALL);
+    rate = numbers.seconds > 0 ? numbers.count / numbers.seconds : NAN;
     cell_text(&cells[OUTCOME], outcome == OUTCOME_ERROR ? TONE_WARN : TONE_NORMAL,
               outcome_name(outcome));
     cell_rate(&cells[RATE], TONE_VALUE, rate);
@@ -383,7 +409,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
 static void latency_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
-        {.min = 4, .max = OUTCOME_COUNT + 2, .weight = 8, .importance = 3},
+        {.min = 4, .max = OUTCOME_COUNT + 2 + has_queue_waits(scene), .weight = 8, .importance = 3},
         {.min = 5, .weight = 1, .importance = 2, .gap = 1},
         {.min = 5, .weight = 1, .importance = 1, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
@@ -425,6 +451,7 @@ static const char *const help[] = {
     "The histogram covers 10 s, the heat map the time range (key g).",
     "m shows the heat map of one outcome. Seconds before the console started",
     "are not split by outcome, and those of one outcome are kept for 15 minutes.",
+    "in queue: how long connections waited for a thread, in about the last second.",
     NULL};
 
 static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false, false},

@@ -12,6 +12,7 @@ TAILQ_HEAD(arrival_list, arrival);
 struct connection_queue {
     pthread_mutex_t lock; /* guards all members */
     _Atomic uint64_t *metrics;
+    struct histogram *waits;
     uint32_t order, policy, places;
     uint32_t length; /* of arrivals */
     uint32_t returned_length;
@@ -67,7 +68,7 @@ static bool is_empty(const struct connection_queue *queue)
 }
 
 struct connection_queue *connection_queue_new(const struct config *config,
-                                              _Atomic uint64_t *metrics)
+                                              _Atomic uint64_t *metrics, struct histogram *waits)
 {
     struct connection_queue *queue = calloc(1, sizeof(*queue));
 
@@ -75,6 +76,7 @@ struct connection_queue *connection_queue_new(const struct config *config,
         return NULL;
     pthread_mutex_init(&queue->lock, NULL);
     queue->metrics = metrics;
+    queue->waits = waits;
     queue->returned_end = &queue->returned;
     queue->random = 1;
     TAILQ_INIT(&queue->arrivals);
@@ -257,12 +259,13 @@ static struct mailbox_item *take_returned(struct connection_queue *queue)
 static struct mailbox_item *take_arrival(struct connection_queue *queue, uint64_t now_ns)
 {
     struct arrival *arrival = next_arrival(queue);
+    uint64_t wait_ns = now_ns > arrival->queued_ns ? now_ns - arrival->queued_ns : 0;
 
     TAILQ_REMOVE(&queue->arrivals, arrival, link);
     queue->length--;
     metric_add(queue->metrics, METRIC_queue_taken, 1);
-    metric_add(queue->metrics, METRIC_queue_wait,
-               now_ns > arrival->queued_ns ? now_ns - arrival->queued_ns : 0);
+    metric_add(queue->metrics, METRIC_queue_wait, wait_ns);
+    histogram_record(queue->waits, wait_ns);
     publish_length(queue, now_ns);
     if (has_room(queue))
         wake_first(&queue->acceptors);

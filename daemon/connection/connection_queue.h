@@ -15,9 +15,9 @@
 
 struct connection_queue;
 
-/* METRICS are the worker's. NULL: out of memory. */
+/* METRICS are the worker's; WAITS receives the time of each arrival in the queue. NULL: out of memory. */
 struct connection_queue *connection_queue_new(const struct config *config,
-                                              _Atomic uint64_t *metrics);
+                                              _Atomic uint64_t *metrics, struct histogram *waits);
 
 /* Closes the connections that are left. */
 void connection_queue_free(struct connection_queue *queue);

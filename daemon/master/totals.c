@@ -102,22 +102,35 @@ static uint32_t limit_row(_Atomic uint64_t *metrics, const uint64_t *before, dou
     return impossible;
 }
 
-/* Each request is in one of the histograms of its thread; none took longer than the server runs. */
-static bool is_possible(const struct histogram *latency, uint64_t requests, uint64_t up_ns)
+/* It has at most MOST values, and none is longer than the server runs. */
+static bool is_possible(const struct histogram *times, uint64_t most, uint64_t up_ns)
 {
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        uint64_t more = atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
+        uint64_t more = atomic_load_explicit(&times->bucket[i], memory_order_relaxed);
 
-        if (more > requests - count)
+        if (more > most - count)
             return false;
         count += more;
     }
-    return histogram_max(latency) <= up_ns &&
-           (double)atomic_load_explicit(&latency->sum, memory_order_relaxed) <=
+    return histogram_max(times) <= up_ns &&
+           (double)atomic_load_explicit(&times->sum, memory_order_relaxed) <=
                (double)count * (double)up_ns;
 }
+
+static uint32_t limit_queue_waits(const struct segment *segment, uint32_t slot, uint64_t up_ns)
+{
+    uint64_t taken = metric_get(segment_worker(segment, slot)->metrics, METRIC_queue_taken);
+    struct histogram *waits = segment_queue_waits_of(segment, slot);
+
+    if (is_possible(waits, taken, up_ns))
+        return 0;
+    memset(waits, 0, sizeof(*waits));
+    return 1;
+}
+
+/* Each request is in one of the histograms of its thread. */
 
 static uint32_t limit_latency(const struct segment *segment, uint32_t thread, uint64_t up_ns)
 {
@@ -175,8 +188,10 @@ void totals_limit(const struct worker_process *worker, uint64_t now_ns)
         impossible +=
             limit_row(metrics, remembered(&worker->master->workers, segment, worker->slot, row),
                       seconds, (double)limit.rlim_cur);
-        if (row == 0)
+        if (row == 0) {
+            impossible += limit_queue_waits(segment, worker->slot, now_ns);
             continue;
+        }
         impossible += limit_latency(segment, first + row - 1, now_ns);
         impossible += limit_hosts(segment, first + row - 1);
     }

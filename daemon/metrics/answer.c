@@ -50,7 +50,9 @@ static json_t *list_counters(const struct segment *segment)
         METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
         METRIC_cache_hits,       METRIC_cache_misses,     METRIC_cache_bytes,
         METRIC_cache_limit,      METRIC_cpu_time,         METRIC_log_dropped,
-        METRIC_workers_died};
+        METRIC_workers_died,     METRIC_queue_length,     METRIC_queue_capacity,
+        METRIC_queue_oldest,     METRIC_queue_taken,      METRIC_queue_wait,
+        METRIC_queue_dropped};
     json_t *counters = json_object();
 
     for (size_t i = 0; i < ARRAY_LENGTH(shown); i++)
@@ -99,6 +101,19 @@ static json_t *list_last_latency(const struct segment *segment)
         (json_int_t)histogram_coarse_percentile(bucket, max, 99), "max", (json_int_t)max);
 }
 
+/* Of all connections that threads have taken from queues; null if there were none. */
+static json_t *list_queue_waits(const struct segment *segment)
+{
+    struct histogram all = {0};
+
+    segment_add_queue_waits(segment, &all);
+    if (histogram_count(&all) == 0)
+        return json_null();
+    return json_pack("{s:I, s:I, s:I}", "p50", (json_int_t)histogram_percentile(&all, 50), "p99",
+                     (json_int_t)histogram_percentile(&all, 99), "max",
+                     (json_int_t)histogram_max(&all));
+}
+
 static json_t *describe_serving_thread(const struct segment *segment, uint32_t slot)
 {
     const struct segment_thread_slot *entry = segment_thread_slot(segment, slot);
@@ -141,14 +156,15 @@ void live_write(FILE *out, const struct segment *segment)
     const struct segment_master *master = segment_master(segment);
     uint64_t now = clock_wall_ns();
     json_t *event = json_pack(
-        "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o}", "name", header->name,
+        "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "name", header->name,
         "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
         (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
         (int)read_segment_word(&master->generation), "stopping",
         read_segment_word(&master->stopping) != 0, "workers", (int)server_workers_serving(segment),
         "workers_wanted", (int)read_segment_word(&master->workers_wanted), "counters",
         list_counters(segment), "responses", list_classes(segment), "latency_ns",
-        list_last_latency(segment), "threads", list_serving_threads(segment));
+        list_last_latency(segment), "queue_wait_ns", list_queue_waits(segment), "threads",
+        list_serving_threads(segment));
 
     fputs("data: ", out);
     if (event == NULL || json_dumpf(event, out, JSON_COMPACT) != 0)

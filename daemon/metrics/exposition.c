@@ -248,6 +248,27 @@ static void put_latency(const struct exposition *to)
     }
 }
 
+/* A worker without a connection that was taken from its queue is left out. */
+static void put_queue_waits(const struct exposition *to)
+{
+    static const char family[] = PREFIX "queue_duration_seconds";
+    struct histogram copy = {0};
+
+    describe(to, family, "histogram", UNIT_NANOSECONDS,
+             "Time that each connection was in the queue of its worker");
+    for (uint32_t i = 0; i < segment_count(to->segment, SEGMENT_QUEUE_WAITS); i++) {
+        char labels[32];
+
+        if (!segment_worker_reserved(to->segment, i))
+            continue;
+        histogram_reset(&copy);
+        histogram_add(&copy, segment_queue_waits_of(to->segment, i));
+        snprintf(labels, sizeof(labels), "worker=\"%u\"", i);
+        if (histogram_count(&copy) > 0)
+            put_histogram(to->out, family, labels, &copy);
+    }
+}
+
 /* Hosts */
 
 /*
@@ -391,6 +412,7 @@ void exposition_write(FILE *out, const struct segment *segment, enum exposition_
             put_metric(&to, (enum metric)i);
     put_statuses(&to);
     put_latency(&to);
+    put_queue_waits(&to);
     put_hosts(&to);
     put_certificates(&to);
     if (format == EXPOSITION_OPENMETRICS)

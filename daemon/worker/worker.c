@@ -767,7 +767,9 @@ static int make_queue(struct worker *worker)
         return 0;
     worker->starts_by_connection = config->workers_model == MODEL_THREAD;
     queue_waiter_init(&worker->waiter, &worker->mailbox, deliver_queue_woken);
-    worker->queue = connection_queue_new(config, worker->block->metrics);
+    worker->queue = connection_queue_new(
+        config, worker->block->metrics,
+        segment_queue_waits_of(worker->context.segment, worker->context.worker_slot));
     return worker->queue != NULL ? 0 : -1;
 }
 

@@ -32,6 +32,12 @@ function hitRatio(now, before) {
   return all > 0 ? hits / all : null;
 }
 
+/* Of the connections that left a queue; if none did, how long the oldest waits. */
+function queueWait(now, before) {
+  const taken = now.counters.queue_taken - before.counters.queue_taken;
+  return taken > 0 ? (now.counters.queue_wait - before.counters.queue_wait) / taken : now.counters.queue_oldest;
+}
+
 const panels = [
   { title: "Requests/s", value: rate("requests"), text: asCount,
     more: now => asCount(now.counters.requests) + " since the start" },
@@ -46,12 +52,17 @@ const panels = [
       ", 5xx " + asCount(now.responses[3]) },
   { title: "Cache hit ratio", value: hitRatio, text: asPercent,
     more: now => asBytes(now.counters.cache_bytes) + " of " + asBytes(now.counters.cache_limit) },
+  { title: "Queue wait", value: queueWait, text: asTime, shown: now => now.counters.queue_capacity > 0,
+    more: now => asCount(now.counters.queue_length) + " of " + asCount(now.counters.queue_capacity) + " places, " +
+      asCount(now.counters.queue_dropped) + " dropped" + (now.queue_wait_ns ? ", p50 " + asTime(now.queue_wait_ns.p50) + ", p99 " +
+      asTime(now.queue_wait_ns.p99) + ", max " + asTime(now.queue_wait_ns.max) + " since the start" : "") },
 ];
 
 function makePanel(panel) {
   const box = document.createElement("div"), title = document.createElement("h2");
   const graph = document.createElementNS(svg, "svg");
   box.className = "panel";
+  panel.box = box;
   title.textContent = panel.title;
   panel.number = document.createElement("output");
   panel.note = document.createElement("p");
@@ -80,6 +91,7 @@ function drawGraph(panel) {
 function drawPanels(now, before, seconds) {
   for (const panel of panels) {
     const value = panel.value(now, before, seconds);
+    panel.box.hidden = panel.shown !== undefined && !panel.shown(now);
     panel.past.push(value);
     panel.past.splice(0, panel.past.length - SECONDS);
     panel.number.textContent = value === null ? "–" : panel.text(value);

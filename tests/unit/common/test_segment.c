@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECTIONS = 27, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
+enum { SECTIONS = 28, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
 
 static struct segment segment;
 static struct segment_reader reader;
@@ -424,7 +424,7 @@ static void damaged_sections_are_rejected(void **state)
 static void table_with_more_entries_than_slots_is_rejected(void **state)
 {
     static const enum segment_kind kinds[] = {SEGMENT_RINGS, SEGMENT_HOST_COUNTS, SEGMENT_CACHE,
-                                              SEGMENT_CLIENTS};
+                                              SEGMENT_CLIENTS, SEGMENT_QUEUE_WAITS};
 
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         struct segment_section *section;

@@ -18,7 +18,7 @@ static struct segment segment;
 static int make_segment(void **state)
 {
     (void)state;
-    return own_segment_create(&segment, (struct segment_plan){.max_workers = 1});
+    return own_segment_create(&segment, (struct segment_plan){.max_workers = 2});
 }
 
 static int remove_segment(void **state)
@@ -71,12 +71,38 @@ static void rate_is_null_while_a_sample_is_written(void **state)
     }
 }
 
+static void queue_waits_are_those_of_all_workers(void **state)
+{
+    json_t *status = server_status(&segment);
+
+    (void)state;
+    assert_true(json_is_null(json_object_get(json_object_get(status, "queue_wait_ns"), "p99")));
+    json_decref(status);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(segment_reserve_worker(&segment, i), 0);
+        histogram_record(segment_queue_waits_of(&segment, i), 100 + i);
+        metric_set(segment_worker(&segment, i)->metrics, METRIC_queue_oldest, 7 + i);
+        metric_set(segment_worker(&segment, i)->metrics, METRIC_queue_length, 1);
+    }
+    status = server_status(&segment);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(status, "queue_wait_ns"), "p50")), 100);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(status, "queue_wait_ns"), "max")), 101);
+    /* Of two workers: the longest wait, and the sum of the lengths. */
+    assert_int_equal(segment_sum(&segment, METRIC_queue_oldest), 8);
+    assert_int_equal(segment_sum(&segment, METRIC_queue_length), 2);
+    json_decref(status);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rate_is_that_between_the_last_two_samples, make_segment,
                                         remove_segment),
         cmocka_unit_test_setup_teardown(rate_is_null_while_a_sample_is_written, make_segment,
+                                        remove_segment),
+        cmocka_unit_test_setup_teardown(queue_waits_are_those_of_all_workers, make_segment,
                                         remove_segment),
     };
 

@@ -108,14 +108,19 @@ static void status_is_formatted_as_table(void **state)
 {
     static const char line[] =
         "{\"ok\":true,\"name\":\"web\",\"version\":\"0.2.0\",\"pid\":7,\"uptime_s\":3725,"
-        "\"listening\":[\"127.0.0.1:8080\",\"[::1]:8080\"],\"dispatch\":\"kernel\",\"logger\":{"
+        "\"listening\":[\"127.0.0.1:8080\",\"[::1]:8080\"],\"model\":\"pool\",\"dispatch\":"
+        "\"kernel\","
+        "\"logger\":{"
         "\"pid\":9},"
         "\"workers\":{\"wanted\":2,\"actual\":1,\"list\":[{\"slot\":0,\"pid\":8,\"state\":"
         "\"serving\","
-        "\"threads\":{\"wanted\":4,\"actual\":3},\"offload_threads\":2,\"uptime_s\":60,\"starts\":"
+        "\"threads\":{\"wanted\":4,\"actual\":3},\"acceptors\":1,\"offload_threads\":2,\"uptime_"
+        "s\":60,\"starts\":"
         "1}]},"
         "\"threads\":{\"wanted\":8,\"actual\":3},\"requests_per_s\":571.25,\"latency_ns\":{\"p50\":"
-        "20500,\"p90\":158000,\"p99\":1310000,\"max\":4520000},\"figures\":{\"response_time_mean\":"
+        "20500,\"p90\":158000,\"p99\":1310000,\"max\":4520000},\"queue_wait_ns\":{\"p50\":1000,"
+        "\"p90\":2000,\"p99\":3000,\"max\":4000},\"figures\":{\"queue_wait_mean\":1500,\"response_"
+        "time_mean\":"
         "23000.5,\"cache_hit_ratio\":0.981,\"responses_2xx\":123000,\"offload_wait_mean\":null,"
         "\"requests_per_core\":52850.6},\"metrics\":{\"requests\":123456,\"responses_200\":123000,"
         "\"responses_404\":436,\"responses_429\":20,\"requests_limited\":20,\"dispatch_pending\":3,"
@@ -127,13 +132,15 @@ static void status_is_formatted_as_table(void **state)
     static const char *const lines[] = {
         "webserverd   web, pid 7, version 0.2.0, up 1h 02m\n",
         "listening    127.0.0.1:8080, [::1]:8080\n",
+        "model        pool\n",
         "logger       pid 9\n",
         "              wanted  actual\n",
         "workers            2       1\n",
         "threads each       8       3\n",
-        "0               8  serving         3 of 4        2   1m 00s       1\n",
+        "0               8  serving         3 of 4         1        2   1m 00s       1\n",
         "requests/s   571\n",
         "latency      mean 23.0 us, p50 20.5 us, p90 158 us, p99 1.31 ms, max 4.52 ms\n",
+        "queue wait   mean 1.50 us, p50 1.00 us, p90 2.00 us, p99 3.00 us, max 4.00 us\n",
         "statuses     200 123000, 404 436, 429 20\n",
         "requests     123456, keep-alive -, rate-limited 20, aborted -\n",
         "responses    2xx 123000, 3xx -, 4xx -, 5xx -\n",

@@ -156,7 +156,7 @@ static struct snapshot snapshot_of(struct thread_sample *thread, uint32_t thread
                                    struct worker_sample *worker, struct histogram *latency,
                                    uint64_t second)
 {
-    static struct histogram outcomes[OUTCOME_COUNT];
+    static struct histogram outcomes[OUTCOME_COUNT], queue_waits[4];
 
     *worker = (struct worker_sample){.slot = 3, .pid = 77, .state = WORKER_SERVING};
     for (uint32_t i = 0; i < threads; i++) {
@@ -175,7 +175,8 @@ static struct snapshot snapshot_of(struct thread_sample *thread, uint32_t thread
                              .worker_count = 1,
                              .worker_room = 4,
                              .latency = latency,
-                             .outcome_latency = outcomes};
+                             .outcome_latency = outcomes,
+                             .queue_waits = queue_waits};
 }
 
 static void push_with_letters(uint64_t second, uint32_t threads)

@@ -20,6 +20,7 @@ struct server_data {
     struct worker_sample worker;
     struct thread_sample threads[THREADS];
     struct histogram latency[4];
+    struct histogram queue_waits;
 };
 
 static struct server_data data;
@@ -36,7 +37,8 @@ static int begin(void **state)
                                       .threads = data.threads,
                                       .thread_count = THREADS,
                                       .thread_room = 4,
-                                      .latency = data.latency};
+                                      .latency = data.latency,
+                                      .queue_waits = &data.queue_waits};
     data.threads[1].slot = 3; /* slots 1 and 2 are not reserved */
     model = model_create();
     return model == NULL;
@@ -121,6 +123,19 @@ static void percentiles_are_of_the_interval(void **state)
                     5080000);
 }
 
+static void queue_waits_are_of_the_interval(void **state)
+{
+    (void)state;
+    histogram_record(&data.queue_waits, 9 * NS_PER_S);
+    take_after(0);
+    assert_true(isnan(model_wait_percentile(model, NULL, 99)));
+    for (int i = 0; i < 10; i++)
+        histogram_record(&data.queue_waits, NS_PER_MS);
+    take_after(500);
+    assert_in_range((uint64_t)model_wait_percentile(model, NULL, 99), 1000000, 1016000);
+    assert_in_range((uint64_t)model_wait_percentile(model, &data.worker, 50), 1000000, 1016000);
+}
+
 static void new_slot_counts_from_zero(void **state)
 {
     (void)state;
@@ -168,6 +183,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rates_are_over_the_interval, begin, end),
         cmocka_unit_test_setup_teardown(interval_excludes_older_requests, begin, end),
         cmocka_unit_test_setup_teardown(percentiles_are_of_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(queue_waits_are_of_the_interval, begin, end),
         cmocka_unit_test_setup_teardown(new_slot_counts_from_zero, begin, end),
         cmocka_unit_test_setup_teardown(hit_ratio_is_of_the_interval, begin, end),
         cmocka_unit_test_setup_teardown(reset_clears_the_model, begin, end),

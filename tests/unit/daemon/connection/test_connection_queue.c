@@ -22,6 +22,7 @@
 enum { PRODUCERS = 2, CONSUMERS = 3, EACH = 20000 };
 
 static _Atomic uint64_t metrics[METRIC_COUNT];
+static struct histogram waits;
 
 static struct connection_queue *new_queue(uint32_t order, uint32_t full, uint32_t places)
 {
@@ -31,7 +32,8 @@ static struct connection_queue *new_queue(uint32_t order, uint32_t full, uint32_
     struct connection_queue *queue;
 
     memset(metrics, 0, sizeof(metrics));
-    queue = connection_queue_new(&config, metrics);
+    histogram_reset(&waits);
+    queue = connection_queue_new(&config, metrics, &waits);
     assert_non_null(queue);
     return queue;
 }
@@ -151,6 +153,9 @@ static void wait_and_age_are_published(void **state)
     assert_int_equal(metrics[METRIC_queue_oldest], 40);
     take_all(queue, none);
     assert_int_equal(metrics[METRIC_queue_wait], 90 + 80);
+    assert_int_equal(histogram_count(&waits), 2);
+    assert_int_equal(histogram_percentile(&waits, 50), 80);
+    assert_int_equal(histogram_max(&waits), 90);
     assert_int_equal(metrics[METRIC_queue_oldest], 0);
     connection_queue_free(queue);
 }

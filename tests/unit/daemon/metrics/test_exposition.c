@@ -146,6 +146,23 @@ static void only_slots_with_memory_have_samples(void **state)
     expect_absent("_bucket");
 }
 
+static void queue_waits_are_a_histogram_by_worker(void **state)
+{
+    (void)state;
+    assert_int_equal(segment_reserve_worker(&segment, 0), 0);
+    assert_int_equal(segment_reserve_worker(&segment, 1), 0);
+    expose(EXPOSITION_PROMETHEUS);
+    expect_absent("queue_duration_seconds_");
+    histogram_record(segment_queue_waits_of(&segment, 1), NS_PER_S / 2);
+    expose(EXPOSITION_PROMETHEUS);
+    expect_line("# TYPE webserverd_queue_duration_seconds histogram");
+    expect_line("webserverd_queue_duration_seconds_bucket{worker=\"1\",le=\"0.25\"} 0");
+    expect_line("webserverd_queue_duration_seconds_bucket{worker=\"1\",le=\"1.0\"} 1");
+    expect_line("webserverd_queue_duration_seconds_sum{worker=\"1\"} 0.500000000");
+    expect_line("webserverd_queue_duration_seconds_count{worker=\"1\"} 1");
+    expect_absent("{worker=\"0\",le");
+}
+
 static void status_without_a_response_is_left_out(void **state)
 {
     (void)state;
@@ -256,6 +273,7 @@ int main(void)
         TEST(formats_name_a_counter_differently),
         TEST(only_slots_with_memory_have_samples),
         TEST(status_without_a_response_is_left_out),
+        TEST(queue_waits_are_a_histogram_by_worker),
         TEST(values_in_a_divided_bucket_count_above_the_bound),
         TEST(host_without_a_request_has_no_histogram),
         TEST(label_of_a_certificate_is_escaped),
