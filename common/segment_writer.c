@@ -177,8 +177,6 @@ static void describe_metrics(struct segment *segment)
         struct segment_metric *line = segment_at(segment, SEGMENT_METRICS, i);
         const struct metric_info *info = &metric_table[i];
 
-        if (!info->published)
-            continue; /* the line has no name */
         snprintf(line->name, sizeof(line->name), "%s", info->name);
         snprintf(line->label, sizeof(line->label), "%s", info->label);
         snprintf(line->help, sizeof(line->help), "%s", info->help);

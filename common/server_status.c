@@ -256,7 +256,7 @@ json_t *server_status(const struct segment *segment)
 
     segment_sum_all(segment, values);
     for (int i = 0; i < METRIC_COUNT; i++)
-        sums.of[i] = metric_table[i].published ? (double)values[i] : NAN;
+        sums.of[i] = (double)values[i];
     return status_json(segment, &sums);
 }
 

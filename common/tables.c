@@ -9,9 +9,7 @@
 
 const struct metric_info metric_table[METRIC_COUNT] = {
 #define METRIC(scope, name, kind, unit, label, help)                                               \
-    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit, true},
-#define OTHER_METRIC(scope, name, kind, unit, label, help)                                         \
-    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit, false},
+    {#name, label, help, SCOPE_##scope, KIND_##kind, UNIT_##unit},
 #include "common/metrics.def"
 #undef METRIC
 };

@@ -25,7 +25,6 @@ struct metric_info {
     enum metric_scope scope;
     enum metric_kind kind;
     enum metric_unit unit;
-    bool published; /* by this server; else by those of other programs */
 };
 extern const struct metric_info metric_table[METRIC_COUNT];
 

@@ -130,7 +130,6 @@ static void cores_line(const struct scene *scene, char *line, size_t size, int w
     summary_add(line, size, width, "switches/request %s", text_count(switches, per_request));
 }
 
-/* Of servers of other programs */
 static void locks_line(const struct scene *scene, char *line, size_t size, int width)
 {
     char waits[TEXT_SHORT], wait[TEXT_SHORT];
@@ -274,7 +273,9 @@ static size_t choose_lines(const struct scene *scene, const struct line *shown[L
     if (bad)
         shown[count++] = &shortage;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-        if (lines[i].metric == METRIC_COUNT || !isnan(scene_sum(scene, lines[i].metric)))
+        if (lines[i].metric == METRIC_COUNT ||
+            (lines[i].metric == METRIC_lock_waits ? scene_sum(scene, METRIC_lock_waits) > 0
+                                                  : !isnan(scene_sum(scene, lines[i].metric))))
             shown[count++] = &lines[i];
     if (!bad)
         shown[count++] = &shortage;

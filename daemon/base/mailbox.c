@@ -1,5 +1,7 @@
 #include "daemon/base/mailbox.h"
 
+#include "daemon/base/mutex.h"
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -28,7 +30,7 @@ static void append(struct mailbox *mailbox, struct mailbox_item *item)
     bool was_empty;
 
     item->next = NULL;
-    pthread_mutex_lock(&mailbox->lock);
+    mutex_lock(&mailbox->lock);
     was_empty = mailbox->first == NULL;
     *mailbox->last = item;
     mailbox->last = &item->next;
@@ -65,7 +67,7 @@ bool mailbox_is_empty(struct mailbox *mailbox)
 {
     bool empty;
 
-    pthread_mutex_lock(&mailbox->lock);
+    mutex_lock(&mailbox->lock);
     empty = mailbox->first == NULL;
     pthread_mutex_unlock(&mailbox->lock);
     return empty;
@@ -78,7 +80,7 @@ static struct mailbox_item *take_all(struct mailbox *mailbox)
     uint32_t counted = 0;
     eventfd_t count;
 
-    pthread_mutex_lock(&mailbox->lock);
+    mutex_lock(&mailbox->lock);
     first = mailbox->first;
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;

@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/base/mutex.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ void queue_waiter_init(struct queue_waiter *waiter, struct mailbox *mailbox,
 
 void connection_queue_woken(struct connection_queue *queue, struct queue_waiter *waiter)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     waiter->posted = false;
     pthread_mutex_unlock(&queue->lock);
 }
@@ -119,7 +120,7 @@ void connection_queue_woken(struct connection_queue *queue, struct queue_waiter 
 void connection_queue_set(struct connection_queue *queue, uint32_t order, uint32_t policy,
                           uint32_t places)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     queue->order = order;
     queue->policy = policy;
     queue->places = places;
@@ -133,7 +134,7 @@ bool connection_queue_admits(struct connection_queue *queue, struct queue_waiter
 {
     bool admits;
 
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     admits = has_room(queue) || queue->policy != QUEUE_FULL_BLOCK;
     if (!admits)
         wait_in(&queue->acceptors, waiter);
@@ -212,7 +213,7 @@ struct arrival *connection_queue_put(struct connection_queue *queue, struct arri
     struct mailbox_item *dropped = NULL, **end = &dropped;
 
     arrival->queued_ns = now_ns;
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     if (has_room(queue))
         append_arrival(queue, arrival);
     else
@@ -229,7 +230,7 @@ void connection_queue_return(struct connection_queue *queue, struct connection *
 {
     connection->item.next = NULL;
     connection->item.deliver = deliver;
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     *queue->returned_end = &connection->item;
     queue->returned_end = &connection->item.next;
     queue->returned_length++;
@@ -278,7 +279,7 @@ struct mailbox_item *connection_queue_take(struct connection_queue *queue,
 {
     struct mailbox_item *item = NULL;
 
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     if (waiter != NULL && waiter->waiting) {
         TAILQ_REMOVE(&queue->threads, waiter, link);
         waiter->waiting = false;
@@ -299,7 +300,7 @@ uint32_t connection_queue_await(struct connection_queue *queue, struct queue_wai
 {
     uint32_t waiting;
 
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     wait_in(&queue->threads, waiter);
     waiting = queue->length + queue->returned_length;
     waiting = waiting > queue->promised ? waiting - queue->promised : 0;
@@ -309,14 +310,14 @@ uint32_t connection_queue_await(struct connection_queue *queue, struct queue_wai
 
 void connection_queue_promise(struct connection_queue *queue, int more)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     queue->promised += (uint32_t)more;
     pthread_mutex_unlock(&queue->lock);
 }
 
 void connection_queue_leave(struct connection_queue *queue, struct queue_waiter *waiter)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     if (waiter->waiting)
         TAILQ_REMOVE(&queue->threads, waiter, link);
     waiter->waiting = false;
@@ -327,7 +328,7 @@ void connection_queue_leave(struct connection_queue *queue, struct queue_waiter 
 
 void connection_queue_publish(struct connection_queue *queue, uint64_t now_ns)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     publish_length(queue, now_ns);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -336,7 +337,7 @@ void connection_queue_publish(struct connection_queue *queue, uint64_t now_ns)
 
 void connection_queue_close(struct connection_queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     queue->closed = true;
     while (!TAILQ_EMPTY(&queue->threads))
         wake_first(&queue->threads);
@@ -347,7 +348,7 @@ bool connection_queue_has_ended(struct connection_queue *queue)
 {
     bool ended;
 
-    pthread_mutex_lock(&queue->lock);
+    mutex_lock(&queue->lock);
     ended = queue->closed && is_empty(queue);
     pthread_mutex_unlock(&queue->lock);
     return ended;

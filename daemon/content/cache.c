@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/mutex.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -234,7 +235,7 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
         cache->destroy(entry);
         return;
     }
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     reclaim(cache, entry);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
@@ -285,7 +286,7 @@ struct cache_entry *cache_find(struct cache *cache, uint32_t site, const char *p
     uint64_t hash = entry_hash(cache, site, path, length);
     struct cache_entry *entry;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     entry = *place_of_entry(cache, site, path, length, hash);
     if (entry != NULL)
         cache_acquire(entry);
@@ -353,7 +354,7 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     if (!take_allowance(cache, entry->bytes))
         return;
     entry->hash = entry_hash(cache, entry->site, entry->path, entry->path_length);
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     other = *place_of_entry(cache, entry->site, entry->path, entry->path_length, entry->hash);
     if (other != NULL)
         remove_cache_entry(cache, other, &dead);
@@ -391,7 +392,7 @@ uint64_t cache_purge(struct cache *cache, const char *path)
     struct cache_entry *dead = NULL;
     uint64_t count = 0;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     cache->emptied_ns = clock_monotonic_ns();
     for (int i = 0; i < 2; i++)
         for (struct policy_node *node = cache->lists[i].newest; node != NULL;) {
@@ -420,7 +421,7 @@ uint64_t cache_resize(struct cache *cache, uint64_t bytes)
     struct cache_entry *dead = NULL;
     uint64_t before;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     before = entry_count(cache);
     atomic_store_explicit(&cache->max_bytes, bytes, memory_order_relaxed);
     evict_for(cache, 0, 0, &dead);
@@ -441,7 +442,7 @@ uint64_t cache_shed(struct cache *cache)
     struct cache_entry *dead = NULL;
     uint64_t count = 0, keep;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     keep = cache->live_bytes / 2;
     while (cache->live_bytes > keep) {
         evict_one(cache, &cache->lists[cache->lists[false].count == 0], &dead);
@@ -459,7 +460,7 @@ void cache_close_unused(struct cache *cache)
     struct cache_entry *dead = NULL;
     struct policy_node *node;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     node = cache->lists[true].newest;
     while (node != NULL) {
         struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
@@ -477,7 +478,7 @@ void cache_close_unused(struct cache *cache)
 
 void cache_set_policy(struct cache *cache, const struct cache_policy *policy)
 {
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     cache->policy = policy;
     pthread_mutex_unlock(&cache->lock);
 }
@@ -486,7 +487,7 @@ void cache_invalidate(struct cache *cache, struct cache_entry *entry)
 {
     struct cache_entry *dead = NULL;
 
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     if (entry->stored && !atomic_load_explicit(&entry->stale, memory_order_relaxed)) {
         remove_cache_entry(cache, entry, &dead);
         count_one(cache, METRIC_cache_invalidated);
@@ -550,14 +551,14 @@ bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 
 void cache_add_reader(struct cache *cache, uint32_t thread_slot)
 {
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     cache->readers[cache->reader_count++] = thread_slot;
     pthread_mutex_unlock(&cache->lock);
 }
 
 void cache_remove_reader(struct cache *cache, uint32_t thread_slot)
 {
-    pthread_mutex_lock(&cache->lock);
+    mutex_lock(&cache->lock);
     for (uint32_t i = 0; i < cache->reader_count; i++)
         if (cache->readers[i] == thread_slot)
             cache->readers[i--] = cache->readers[--cache->reader_count];

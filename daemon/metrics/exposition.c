@@ -408,7 +408,7 @@ void exposition_write(FILE *out, const struct segment *segment, enum exposition_
 
     put_server(&to);
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (metric_table[i].published && !is_status((enum metric)i))
+        if (!is_status((enum metric)i))
             put_metric(&to, (enum metric)i);
     put_statuses(&to);
     put_latency(&to);

@@ -3,6 +3,7 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/mutex.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -547,7 +548,7 @@ static void leave_key(struct client_limit *limit, uint64_t key)
 {
     struct segment_client *free, *client;
 
-    pthread_mutex_lock(&limit->lock);
+    mutex_lock(&limit->lock);
     client = find_client(limit, key, &free);
     if (client != NULL)
         atomic_store_explicit(&client->count, connections_of(client) - 1, memory_order_release);
@@ -562,7 +563,7 @@ static enum client_limit_verdict enter_key(struct client_limit *limit, uint64_t 
 {
     uint64_t own;
 
-    pthread_mutex_lock(&limit->lock);
+    mutex_lock(&limit->lock);
     own = count_connection(limit, key);
     pthread_mutex_unlock(&limit->lock);
     if (own == 0)
@@ -612,7 +613,7 @@ bool client_limit_exceeds(struct client_limit *limit, uint64_t key, uint32_t max
     uint64_t site = client_site_key(key);
     bool exceeds;
 
-    pthread_mutex_lock(&limit->lock);
+    mutex_lock(&limit->lock);
     exceeds = exceeds_key(limit, key, max) ||
               (site != 0 && exceeds_key(limit, site, CLIENT_SITE_FACTOR * (uint64_t)max));
     pthread_mutex_unlock(&limit->lock);

@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/mutex.h"
 #include "daemon/config/hosts.h"
 #include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
@@ -433,6 +434,7 @@ static void *serve_in_thread(void *argument)
 
     pthread_setname_np(pthread_self(), "serving");
     atomic_store_explicit(&context->activity->tid, gettid(), memory_order_relaxed);
+    mutex_count_waits(context->metrics);
     loop_enter(loop);
     while (!is_finished(thread)) {
         bool wait;

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from metrics_server import OPENMETRICS, Exposition, MetricsServer, expect, expect_in, test
 
-NANOSECONDS = ("response_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest")
+NANOSECONDS = ("response_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest", "lock_wait")
 BYTES = ("bytes_received", "bytes_sent", "thread_cache_bytes", "cache_bytes", "cache_limit", "log_bytes")
 
 
