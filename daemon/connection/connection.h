@@ -183,6 +183,11 @@ struct connection_protocol {
     /* Serves bytes that were read ahead; NULL if the protocol reads nothing ahead. */
     void (*serve)(struct connection *connection, const char *data, size_t length);
     /*
+     * Size of the file that the first request, which begins with DATA, is for, without waiting for
+     * a disk; 0: unknown. NULL if the protocol has no such request. Any thread.
+     */
+    uint64_t (*file_bytes)(const struct worker_context *worker, const char *data, size_t length);
+    /*
      * Continues with unsent responses and unserved bytes: after an adoption, or when the log ring
      * has space.
      */

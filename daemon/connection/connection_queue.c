@@ -14,7 +14,8 @@ struct connection_queue {
     pthread_mutex_t lock; /* guards all members */
     _Atomic uint64_t *metrics;
     struct histogram *waits;
-    uint32_t order, policy, places;
+    _Atomic uint32_t order; /* is also read without the lock */
+    uint32_t policy, places;
     uint32_t length; /* of arrivals */
     uint32_t returned_length;
     uint32_t promised;                             /* threads that are starting */
@@ -130,6 +131,11 @@ void connection_queue_set(struct connection_queue *queue, uint32_t order, uint32
     pthread_mutex_unlock(&queue->lock);
 }
 
+bool connection_queue_wants_size(const struct connection_queue *queue)
+{
+    return atomic_load_explicit(&queue->order, memory_order_relaxed) == QUEUE_ORDER_SFF;
+}
+
 bool connection_queue_admits(struct connection_queue *queue, struct queue_waiter *waiter)
 {
     bool admits;
@@ -240,8 +246,23 @@ void connection_queue_return(struct connection_queue *queue, struct connection *
 
 /* Takes */
 
+/* Of several, the one that has waited longest. */
+static struct arrival *smallest_arrival(const struct connection_queue *queue)
+{
+    struct arrival *smallest = TAILQ_FIRST(&queue->arrivals), *arrival;
+
+    TAILQ_FOREACH(arrival, &queue->arrivals, link)
+    {
+        if (arrival->file_bytes < smallest->file_bytes)
+            smallest = arrival;
+    }
+    return smallest;
+}
+
 static struct arrival *next_arrival(const struct connection_queue *queue)
 {
+    if (queue->order == QUEUE_ORDER_SFF)
+        return smallest_arrival(queue);
     return queue->order == QUEUE_ORDER_LIFO ? TAILQ_LAST(&queue->arrivals, arrival_list)
                                             : TAILQ_FIRST(&queue->arrivals);
 }

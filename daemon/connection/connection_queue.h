@@ -33,6 +33,9 @@ void connection_queue_woken(struct connection_queue *queue, struct queue_waiter 
 void connection_queue_set(struct connection_queue *queue, uint32_t order, uint32_t policy,
                           uint32_t places);
 
+/* True if the order is sff: then call arrival_find_size() before a put. Any thread. */
+bool connection_queue_wants_size(const struct connection_queue *queue);
+
 /*
  * True if a new connection may be put: there is room, or a policy other than block makes some. Else
  * WAITER (NULL: none) gets its item when there is room. Any thread.

@@ -23,6 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { HEAD_PEEKED_BYTES = 8 * 1024 };
+
 /* The worker's number of open connections. */
 static _Atomic uint32_t *worker_connections_open(const struct worker_context *worker)
 {
@@ -530,6 +532,25 @@ void connections_refuse(struct event_loop *loop, struct arrival *dropped)
     }
 }
 
+/* Over TLS, or before a PROXY header, the request cannot be seen. */
+void arrival_find_size(struct arrival *arrival, const struct connection_protocol *protocol,
+                       const struct worker_context *worker)
+{
+    char peeked[HEAD_PEEKED_BYTES];
+    ssize_t length;
+
+    arrival->file_bytes = 0;
+    if (arrival->opening != 0)
+        return;
+    if (arrival->length > 0) {
+        arrival->file_bytes = protocol->file_bytes(worker, arrival->bytes, arrival->length);
+        return;
+    }
+    length = recv(arrival->fd, peeked, sizeof(peeked), MSG_PEEK | MSG_DONTWAIT);
+    if (length > 0)
+        arrival->file_bytes = protocol->file_bytes(worker, peeked, (size_t)length);
+}
+
 bool connection_enqueue(struct event_loop *loop, int fd,
                         const uint8_t address[CLIENT_ADDRESS_BYTES], uint8_t opening)
 {
@@ -542,6 +563,8 @@ bool connection_enqueue(struct event_loop *loop, int fd,
     arrival->fd = fd;
     arrival->opening = opening;
     memcpy(arrival->address, address, sizeof(arrival->address));
+    if (connection_queue_wants_size(loop->queue))
+        arrival_find_size(arrival, loop->protocol, loop->context.worker);
     connections_refuse(loop, connection_queue_put(loop->queue, arrival, loop->context.loop_now_ns));
     return true;
 }

@@ -15,6 +15,7 @@ struct arrival {
     struct mailbox_item item;
     TAILQ_ENTRY(arrival) link; /* in a connection queue, as the next */
     uint64_t queued_ns;        /* monotonic clock */
+    uint64_t file_bytes;       /* what the first request is for; 0: unknown */
     int fd;
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
@@ -40,6 +41,13 @@ bool connection_accept(struct event_loop *loop, int fd, const uint8_t address[CL
  */
 bool connection_enqueue(struct event_loop *loop, int fd,
                         const uint8_t address[CLIENT_ADDRESS_BYTES], uint8_t opening);
+
+/*
+ * Sets file_bytes of ARRIVAL, whose connections speak PROTOCOL, by what has arrived of its first
+ * request. Any thread.
+ */
+void arrival_find_size(struct arrival *arrival, const struct connection_protocol *protocol,
+                       const struct worker_context *worker);
 
 /*
  * Begins the next protocol of a connection whose PROXY header has been read: TLS or HTTP. Returns

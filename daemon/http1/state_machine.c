@@ -191,12 +191,22 @@ static void begin_http2(struct http1_connection *http1, const char *data, size_t
         connection_close(&http1->connection);
 }
 
-static struct request_limits limits_of(const struct http1_connection *http1)
+static struct request_limits limits_of(const struct config *config)
 {
-    const struct config *config = http1_context(http1)->worker->config;
-
     return (struct request_limits){config->limits_request_line, config->limits_header_bytes,
                                    config->limits_header_count};
+}
+
+static uint64_t file_bytes_http1(const struct worker_context *worker, const char *data,
+                                 size_t length)
+{
+    const struct request_limits limits = limits_of(worker->config);
+    struct request request;
+    size_t scanned = 0;
+
+    return request_parse(data, length, &limits, &scanned, &request) > 0
+               ? transaction_file_bytes(worker, &request)
+               : 0;
 }
 
 /* Processes the request at DATA. Adds to *USED the bytes that belong to it. */
@@ -205,7 +215,7 @@ static enum progress serve_request(struct http1_connection *http1, const char *d
 {
     struct transaction_context *context = http1_context(http1);
     struct client *client = &http1->connection.client;
-    const struct request_limits limits = limits_of(http1);
+    const struct request_limits limits = limits_of(http1_context(http1)->worker->config);
     struct request request UNINITIALIZED;
     enum transaction_result result;
     int taken;
@@ -367,7 +377,7 @@ static void reject_slow_head(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
     const struct read_buffer *unserved = connection->unserved;
-    const struct request_limits limits = limits_of(http1);
+    const struct request_limits limits = limits_of(http1_context(http1)->worker->config);
     enum write_result sent;
     struct request request;
     size_t scanned = 0;
@@ -546,6 +556,7 @@ const struct connection_protocol http1_protocol = {
     .accepted = begin_http1,
     .ready = on_ready_http1,
     .serve = serve_requests,
+    .file_bytes = file_bytes_http1,
     .resume = resume_http1,
     .timed_out = time_out_http1,
     .is_between_requests = is_http1_between_requests,

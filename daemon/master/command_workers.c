@@ -285,7 +285,7 @@ struct control_reply command_queue(const struct call *call)
             config->workers_queue_full = before.workers_queue_full;
             config->workers_connection_queue = before.workers_connection_queue;
             return command_reply(control_error(
-                "invalid word '%.64s' (valid: fifo, lifo; block, drop-tail, drop-head, "
+                "invalid word '%.64s' (valid: fifo, lifo, sff; block, drop-tail, drop-head, "
                 "drop-random; a number of places, 1-65536)",
                 call->argument[i]));
         }

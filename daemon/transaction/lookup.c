@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Loading by offload threads */
 
@@ -390,6 +391,37 @@ static struct cache_entry *find_in_cache(const struct transaction *transaction, 
 
     return cache != NULL ? cache_find(cache, transaction->site->number, path.start, path.length)
                          : NULL;
+}
+
+/* An index file is taken to be the first that may exist. */
+uint64_t transaction_file_bytes(const struct worker_context *worker, const struct request *request)
+{
+    struct site_memo memo = {.site = NULL};
+    const struct site *site = site_find(&worker->sites, &memo, request->host);
+    struct target target UNINITIALIZED;
+    struct cache_entry *entry;
+    struct file file;
+    uint64_t bytes;
+
+    if (request->method != METHOD_GET || target_canonical(request->target, &target) != 0)
+        return 0;
+    if (target.directory && site->index.count > 0 &&
+        target.length + strlen(site->index.item[0]) < sizeof(target.path))
+        target.length +=
+            (size_t)snprintf(target.path + target.length, sizeof(target.path) - target.length, "%s",
+                             site->index.item[0]);
+    entry = worker->cache != NULL
+                ? cache_find(worker->cache, site->number, target.path, target.length)
+                : NULL;
+    if (entry != NULL) {
+        bytes = CONTAINER_OF(entry, struct resource, entry)->body_length;
+        cache_release(worker->cache, entry);
+        return bytes;
+    }
+    if (files_find(&site->root, target.path, FILES_CACHED_ONLY, &file) != 0)
+        return 0;
+    close(file.fd);
+    return file.directory ? 0 : file.size;
 }
 
 /* Another path is served instead of one that has no file, until this may have changed. */

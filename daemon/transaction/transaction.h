@@ -91,6 +91,12 @@ enum transaction_result transaction_reject(struct transaction_context *context,
 bool transaction_supports_method(enum http_method method);
 
 /*
+ * Size of the file that a GET request is for: as the shared cache has it, else as it is on disk. 0:
+ * unknown, or its directory is not in memory. Any thread.
+ */
+uint64_t transaction_file_bytes(const struct worker_context *worker, const struct request *request);
+
+/*
  * Prefetch for the lookup in the thread cache: call the first as soon as a request's TARGET is
  * known, the second some time later, before the request is processed.
  */

@@ -4,6 +4,7 @@
 #include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
+#include "daemon/http1/connection.h"
 #include "daemon/transaction/shortage.h"
 #include "daemon/worker/internal.h"
 
@@ -240,8 +241,13 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 /* The acceptor answers those that are dropped. */
 static void enqueue_arrival(struct worker *worker, struct arrival *arrival)
 {
-    struct arrival *dropped = connection_queue_put(worker->queue, arrival, clock_monotonic_ns());
-    struct mailbox_item *item = dropped != NULL ? &dropped->item : NULL;
+    struct arrival *dropped;
+    struct mailbox_item *item;
+
+    if (connection_queue_wants_size(worker->queue))
+        arrival_find_size(arrival, &http1_protocol, &worker->context);
+    dropped = connection_queue_put(worker->queue, arrival, clock_monotonic_ns());
+    item = dropped != NULL ? &dropped->item : NULL;
 
     while (item != NULL) {
         struct mailbox_item *next = item->next;

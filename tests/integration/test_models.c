@@ -216,6 +216,47 @@ static void full_queue_blocks(void **state)
     }
 }
 
+/* The size is known from the cache, from the file system, or not at all. */
+static void smallest_file_is_served_first(void **state)
+{
+    static const char *const targets[] = {"/large", "/middle", "/small", "/absent", "/dir/"};
+    static const size_t turns[] = {3, 4, 2, 1, 0};
+    struct server *server = *state;
+    static const char bytes[200000] = "";
+
+    server_put(server, "/large", bytes, sizeof(bytes));
+    server_put(server, "/middle", bytes, 5000);
+    server_put(server, "/dir/index.html", bytes, 100);
+    server_put(server, "/small", bytes, 1000);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client holder, client[ARRAY_LENGTH(targets)];
+
+        server_put_text(server, "/a", "a");
+        server_write_config(server,
+                            "[workers]\nprocesses = 1\nmodel = pool\nthreads = 1\ndispatch = %s\n"
+                            "queue_order = sff\n",
+                            dispatches[i]); /* with defer_accept, a request arrives first */
+        server_start(server, NULL);
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(targets); k++) {
+            char text[64];
+
+            snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", targets[k]);
+            http_open(&client[k], server_port(server));
+            http_send(&client[k], text);
+            wait_for_queue(server, k + 1);
+        }
+        http_close(&holder);
+        for (size_t k = 0; k < ARRAY_LENGTH(turns); k++) {
+            expect_status(&client[turns[k]], turns[k] == 3 ? 404 : 200);
+            http_close(&client[turns[k]]);
+        }
+        server_stop(server);
+    }
+}
+
 static void command_changes_the_queue(void **state)
 {
     struct server *server = *state;
@@ -300,6 +341,7 @@ int main(void)
         TEST(full_queue_drops_by_its_policy),
         TEST(full_queue_blocks),
         TEST(status_counts_the_acceptor_apart),
+        TEST(smallest_file_is_served_first),
         TEST(command_changes_the_queue),
         TEST(changes_lose_no_request),
         TEST(impossible_settings_are_errors),

@@ -45,6 +45,7 @@ static struct arrival *new_arrival(uint32_t number)
     assert_non_null(arrival);
     arrival->fd = -1;
     arrival->requests = number;
+    arrival->file_bytes = 100 * (number / 2 ^ 1); /* a and b 100, c and d 0, e 300 */
     return arrival;
 }
 
@@ -86,6 +87,9 @@ static void order_and_policy_decide(void **state)
     } cases[] = {
         {QUEUE_ORDER_FIFO, QUEUE_FULL_BLOCK, "", "abcde"},
         {QUEUE_ORDER_LIFO, QUEUE_FULL_BLOCK, "", "edcba"},
+        {QUEUE_ORDER_SFF, QUEUE_FULL_BLOCK, "", "cdabe"},
+        {QUEUE_ORDER_SFF, QUEUE_FULL_DROP_TAIL, "de", "cab"},
+        {QUEUE_ORDER_SFF, QUEUE_FULL_DROP_HEAD, "ab", "cde"},
         {QUEUE_ORDER_FIFO, QUEUE_FULL_DROP_TAIL, "de", "abc"},
         {QUEUE_ORDER_LIFO, QUEUE_FULL_DROP_TAIL, "de", "cba"},
         {QUEUE_ORDER_FIFO, QUEUE_FULL_DROP_HEAD, "ab", "cde"},
