@@ -357,13 +357,15 @@ static void print_load(const struct options *options, const struct model *model)
 }
 
 /* Reports the first rule that holds; returns false if there is none. */
-static bool rule_holds(struct watching *watching, const struct model *model, uint64_t now_ns)
+static bool rule_holds(struct watching *watching, const struct watch *watch, uint64_t now_ns)
 {
-    for (size_t i = 0; i < watching->rules.count; i++) {
-        struct alert *alert = &watching->rules.alert[i];
-        char value[ALERT_VALUE_BYTES];
+    const struct alert_facts facts = server_info_facts(watch_info(watch));
+    char value[ALERT_VALUE_BYTES];
 
-        alerts_update(&watching->rules, i, model, now_ns, clock_wall_ns());
+    alerts_update(&watching->rules, &facts, now_ns, clock_wall_ns());
+    for (size_t i = 0; i < watching->rules.count; i++) {
+        const struct alert *alert = &watching->rules.alert[i];
+
         if (alert->active) {
             fprintf(stderr, "wsctl: %s: %s\n", alert->rule.text,
                     alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
@@ -390,7 +392,7 @@ static int watch_server(const struct options *options, struct watch *watch,
             return fail_with("out of memory", EXIT_REJECTED);
         if (source_state(watch_source(watch)) != SOURCE_LIVE)
             return fail_with(source_why(watch_source(watch)), EXIT_NO_DAEMON);
-        if (rule_holds(watching, model, now_ns))
+        if (rule_holds(watching, watch, now_ns))
             return EXIT_REJECTED;
         if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS ||
             (over && printed_ns == started_ns)) {

@@ -5,6 +5,7 @@
  *     @SETTINGS@     the options that console.ini may set
  *     @KEYS@         the list of keys of console/ui/keys.def
  *     @MARKS@        the marks on the graphs, from console/data/marks.def
+ *     @HEALTH@       the default alert rules, from console/data/health.def
  *     @SCENARIOS@    the guided scenarios of console/lab/scenarios.def
  *     @SCREEN name@  the golden screen SCREENS/name-72x22-ascii.txt of the tests
  */
@@ -48,6 +49,15 @@ static const struct {
 #define MARK(name, letter, severe, help) {letter, help},
 #include "console/data/marks.def"
 #undef MARK
+};
+
+static const struct {
+    const char *rule;
+    int hold_s;
+} health[] = {
+#define HEALTH(rule, severity, hold_s, view, words) {rule, hold_s},
+#include "console/data/health.def"
+#undef HEALTH
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -128,6 +138,17 @@ static void put_marks(FILE *out)
     fputs(".El\n", out);
 }
 
+static void put_health(FILE *out)
+{
+    fputs(".Bl -column \"connections_shed_descriptors\" \"300 s\" -compact\n", out);
+    for (size_t i = 0; i < COUNT(health); i++) {
+        fputs(".It ", out);
+        put(out, health[i].rule);
+        fprintf(out, " Ta %d s\n", health[i].hold_s);
+    }
+    fputs(".El\n", out);
+}
+
 /* Writes each sentence on a line of its own, as mandoc -T lint demands. */
 static void put_sentences(FILE *out, const char *text)
 {
@@ -191,6 +212,8 @@ static int put_line(FILE *out, const char *line)
         put_keys(out);
     else if (strcmp(line, "@MARKS@\n") == 0)
         put_marks(out);
+    else if (strcmp(line, "@HEALTH@\n") == 0)
+        put_health(out);
     else if (strcmp(line, "@SCENARIOS@\n") == 0)
         put_scenarios(out);
     else if (sscanf(line, "@SCREEN %63[a-z-]@", name) == 1)

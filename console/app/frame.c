@@ -19,7 +19,9 @@ enum {
     LINE_COLUMNS = 512,
     LEAST_TIMELINE = 8,
     MESSAGE_LINES = 8,
-    COUNTS_WIDTH = 34, /* minimum width for the numbers of threads and workers */
+    COUNTS_WIDTH = 43,   /* for the numbers of threads and workers */
+    IDENTITY_WIDTH = 22, /* for uptime and pid */
+    HEAD_GAP = 2,
 };
 
 /* The bar with the tabs of the views */
@@ -66,13 +68,27 @@ static bool is_named(const struct scene *scene, enum style style, size_t view, s
            (style == TIGHT_BUT_LAST && view != last);
 }
 
+enum { BADGE_BYTES = 24 };
+
+/* Writes "(2)", or "". Returns TEXT. */
+static const char *tab_badge(const struct scene *scene, size_t view, char *text)
+{
+    size_t count = view_table[view]->badge != NULL ? view_table[view]->badge(scene) : 0;
+
+    text[0] = '\0';
+    if (count > 0)
+        snprintf(text, BADGE_BYTES, "(%zu)", count);
+    return text;
+}
+
 static int tab_width(const struct scene *scene, enum style style, size_t view, size_t shown)
 {
     int width = (int)strlen(tab_key(view)) + (style == LOOSE || style == NUMBERS ? 2 : 1);
+    char badge[BADGE_BYTES];
 
     if (!frame_has_tab(scene, view, shown))
         return 0;
-    return width +
+    return width + (int)strlen(tab_badge(scene, view, badge)) +
            (is_named(scene, style, view, shown) ? 1 + (int)strlen(view_table[view]->name) : 0);
 }
 
@@ -103,6 +119,7 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
     for (size_t i = 0; i < VIEW_COUNT; i++) {
         bool current = i == shown && !covered, named = is_named(scene, style, i, shown);
         enum tone tone = current ? TONE_TAB : TONE_BAR;
+        char badge[BADGE_BYTES];
         int end;
 
         drawn_tabs.from[i] = x;
@@ -111,6 +128,7 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
             continue;
         end = canvas_print(bar, 0, drawn_tabs.from[i] + 1, tone, "%s%s%s", tab_key(i),
                            named ? " " : "", named ? view_table[i]->name : "");
+        end = canvas_text(bar, 0, end, current ? tone : TONE_BAR_KEY, tab_badge(scene, i, badge));
         if (current) {
             canvas_text(bar, 0, drawn_tabs.from[i], tone, "[");
             canvas_text(bar, 0, end, tone, "]");
@@ -161,49 +179,69 @@ int frame_view_at(const struct screen *screen, int y, int x)
     return -1;
 }
 
-/* The line about the server: identity on the left, numbers of threads and workers on the right */
+/* The line about the server: its name and health, then its identity; at the right its sizes */
 
-/* An alert replaces the line until it is over and acknowledged. */
-static void draw_alert(const struct alert *alert, const struct canvas *head)
+/* The key and the name of the view that shows more about ALERT; "": none. */
+static void write_alert_key(const struct alert *alert, char *text, size_t size)
 {
-    enum tone tone = alert->acknowledged ? TONE_WARN : TONE_BAD;
-    char value[ALERT_VALUE_BYTES];
-    struct canvas place;
-    int end = head->width;
+    const char *view = alert->health != NULL ? alert->health->view : "events";
 
-    if (!alert->acknowledged)
-        end = canvas_right(head, 0, end, tone, "a acknowledges") - 2;
-    place = canvas_part(head, 0, 0, 1, end);
-    canvas_print(&place, 0, 0, tone, "%s %s: %s", alert->active ? "ALERT" : "alert ended,",
-                 alert->rule.text,
-                 alert_rule_format(&alert->rule, alert->value, value, sizeof(value)));
+    text[0] = '\0';
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (strcmp(view_table[i]->name, view) == 0)
+            snprintf(text, size, ": %s %s", tab_key(i), view);
+}
+
+/* Draws the worst alert and the number of the others from column X on. Returns the column after. */
+static int draw_alerts(const struct frame *frame, const struct canvas *head, int x)
+{
+    size_t more;
+    const struct alert *alert = alerts_worst(frame->scene.alerts, &more);
+    char text[ALERT_WORDS_BYTES], key[40];
+    enum tone tone;
+
+    if (alert == NULL)
+        return canvas_text(head, 0, x, TONE_NORMAL, "healthy");
+    tone = alert->acknowledged                                                ? TONE_NORMAL
+           : alert->health == NULL || alert->health->severity == SEVERITY_BAD ? TONE_BAD
+                                                                              : TONE_WARN;
+    alert_describe(alert, frame->now, frame->scene.marks, text, sizeof(text));
+    write_alert_key(alert, key, sizeof(key));
+    x = canvas_text(head, 0, x, tone, text);
+    x = canvas_item(head, 0, x, TONE_NORMAL, "%s", key);
+    if (more > 0)
+        x = canvas_item(head, 0, x, TONE_NORMAL, "  +%zu", more);
+    return alert->acknowledged ? x : canvas_item(head, 0, x, TONE_DIM, "  a acknowledges");
+}
+
+/* Draws what is known of the server instead of its health, if it does not answer. */
+static int draw_health(const struct frame *frame, const struct canvas *head, int x)
+{
+    switch (source_state(frame->source)) {
+    case SOURCE_ENDED:
+        return canvas_print(head, 0, x, TONE_BAD, "%s; this is its last sample",
+                            source_why(frame->source));
+    case SOURCE_SILENT:
+        return canvas_text(head, 0, x, TONE_BAD, source_why(frame->source));
+    default:
+        return frame->scene.moment == MOMENT_PAST ? x - HEAD_GAP : draw_alerts(frame, head, x);
+    }
 }
 
 static void draw_head(const struct frame *frame, const struct canvas *head)
 {
-    const struct alert *alert = alerts_worst(&frame->session->alerts);
     const struct snapshot *now = frame->now;
+    struct canvas half = canvas_part(head, 0, 0, 1, head->width / 2);
     char line[512];
-    int right;
+    int x = canvas_text(&half, 0, 0, TONE_VALUE, now->server.name), end, width;
 
-    if (source_state(frame->source) == SOURCE_ENDED) {
-        canvas_print(head, 0, 0, TONE_BAD, "%s; this is its last sample",
-                     source_why(frame->source));
-        return;
-    }
-    if (source_state(frame->source) == SOURCE_SILENT) {
-        canvas_text(head, 0, 0, TONE_WARN, source_why(frame->source));
-        return;
-    }
-    if (alert != NULL) {
-        draw_alert(alert, head);
-        return;
-    }
-    summary_processes(now, line, sizeof(line),
-                      head->width * 6 / 10 > COUNTS_WIDTH ? head->width * 6 / 10 : COUNTS_WIDTH);
-    right = canvas_right(head, 0, head->width, now->stopping ? TONE_WARN : TONE_NORMAL, line);
-    summary_identity(now, line, sizeof(line), right - 2);
-    canvas_text(head, 0, 0, TONE_NOTE, line);
+    x = draw_health(frame, head, (x < half.width ? x : half.width) + HEAD_GAP) + HEAD_GAP;
+    width = head->width - x - IDENTITY_WIDTH;
+    width = width > COUNTS_WIDTH ? width : COUNTS_WIDTH;
+    summary_processes(now, line, sizeof(line), width < head->width - x ? width : head->width - x);
+    end = canvas_right(head, 0, head->width, now->stopping ? TONE_WARN : TONE_NORMAL, line);
+    summary_identity(now, line, sizeof(line), end - HEAD_GAP - x);
+    canvas_text(head, 0, x, TONE_DIM, line);
 }
 
 /* The line above the foot: the time shown (unless live), or the filter */

@@ -224,7 +224,7 @@ static void act_everywhere(struct session *session, enum action action)
         move_view(session, -1);
         break;
     case ACTION_ALERTS:
-        if (alerts_acknowledge(&session->alerts) == 0)
+        if (alerts_acknowledge(watch_alerts(session->watch)) == 0)
             session_show_alerts(session);
         break;
     case ACTION_COMMAND:

@@ -75,7 +75,7 @@ static void sample_if_due(struct loop *loop)
     timeline_sample(session, now_ns);
     if (watch_needs_origins(session->watch, session_view(session)->wants))
         controller_call(session->controller, "config", set_origins, session->watch);
-    session_check_alerts(session, now_ns);
+    session_report_alerts(session);
     if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
     check_wait(loop, now_ns);

@@ -334,20 +334,8 @@ void timeline_show_mark(struct session *session, uint64_t time_ns)
 
 void session_set_alerts(struct session *session)
 {
-    struct alerts *alerts = &session->alerts, wanted = {.count = 0};
-    char why[OPTIONS_WHY];
-
-    alerts_add_list(&wanted, session->options->alerts, why, sizeof(why)); /* it was checked */
-    for (size_t i = 0; i < wanted.count; i++)
-        for (size_t j = 0; j < alerts->count; j++)
-            if (strcmp(wanted.alert[i].rule.text, alerts->alert[j].rule.text) == 0)
-                wanted.alert[i] = alerts->alert[j];
-    memcpy(alerts->alert, wanted.alert, sizeof(alerts->alert));
-    alerts->count = wanted.count;
+    alerts_set_list(watch_alerts(session->watch), session->options->alerts);
 }
-
-static const char *const change_names[] = {
-    [ALERT_SAME] = "", [ALERT_BEGAN] = "began", [ALERT_ENDED] = "ended"};
 
 enum { ALERTS_PAGE_BYTES = 8192 };
 
@@ -372,76 +360,76 @@ static void run_alert_command(struct session *session, const struct alert_record
         prctl(PR_SET_PDEATHSIG, 0);
         setsid();
         setenv("WSCONSOLE_ALERT", record->rule, 1);
-        setenv("WSCONSOLE_STATE", change_names[record->change], 1);
+        setenv("WSCONSOLE_STATE", alert_change_names[record->change], 1);
         setenv("WSCONSOLE_VALUE", record->value, 1);
         setenv("WSCONSOLE_INSTANCE", watch_info(session->watch)->snapshot.server.name, 1);
         process_exec(argv[0], argv, fds, ARRAY_LENGTH(fds));
     }
 }
 
-static const struct alert_record *alert_record_back(const struct alerts *alerts, uint64_t back)
+/* The program, the bell and the events are about the server now, not about a recording. */
+void session_report_alerts(struct session *session)
 {
-    return &alerts->record[(alerts->recorded - 1 - back) % ALERT_RECORDS];
-}
+    const struct alerts *alerts = watch_alerts(session->watch);
+    bool bell = false;
 
-/* Alerts are about the server now: not about a recording, and not while the screen is frozen. */
-void session_check_alerts(struct session *session, uint64_t now_ns)
-{
-    const struct model *model = watch_info(session->watch)->model;
-    uint64_t wall_ns = clock_wall_ns();
-    bool began = false;
-
-    if (watch_replays(session->watch) || session->timeline.frozen || model_now(model) == NULL)
-        return;
     for (size_t i = 0; i < ALERT_PROGRAMS; i++)
         if (session->alert_programs[i] != 0 &&
             waitpid(session->alert_programs[i], NULL, WNOHANG) != 0)
             session->alert_programs[i] = 0;
-    for (size_t i = 0; i < session->alerts.count; i++) {
-        enum alert_change change = alerts_update(&session->alerts, i, model, now_ns, wall_ns);
-        const struct alert_record *record = alert_record_back(&session->alerts, 0);
-        char text[ALERT_RULE_BYTES + ALERT_VALUE_BYTES + 24];
+    if (watch_replays(session->watch))
+        return;
+    for (; session->alerts_reported < alerts->recorded; session->alerts_reported++) {
+        const struct alert_record *record =
+            alerts_record(alerts, alerts->recorded - 1 - session->alerts_reported);
 
-        if (change == ALERT_SAME)
-            continue;
-        began = began || change == ALERT_BEGAN;
-        snprintf(text, sizeof(text), "alert %s: %s (%s)", change_names[change], record->rule,
-                 record->value);
-        watch_add_alert(session->watch, change == ALERT_BEGAN, wall_ns, text);
+        watch_add_alert(session->watch, record);
         run_alert_command(session, record);
+        bell |= record->change == ALERT_BEGAN && record->severity == SEVERITY_BAD;
     }
-    if (began)
+    if (bell)
         screen_bell();
+}
+
+/* Writes the rules of the user, or the default rules, with their values. */
+static void write_rules(const struct session *session, bool defaults, FILE *out)
+{
+    const struct alerts *alerts = watch_alerts(session->watch);
+    const struct alert_facts facts = server_info_facts(watch_info(session->watch));
+    char value[ALERT_VALUE_BYTES];
+
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->alert[i];
+        double now = alert_rule_value(&alert->rule, &facts);
+
+        if ((alert->health != NULL) == defaults)
+            fprintf(out, "%s: now %s%s\n", alert->rule.text,
+                    alert_rule_format(&alert->rule, now, value, sizeof(value)),
+                    alert->active ? ", active" : "");
+    }
 }
 
 void session_show_alerts(struct session *session)
 {
     char text[ALERTS_PAGE_BYTES] = "";
-    const struct alerts *alerts = &session->alerts;
+    const struct alerts *alerts = watch_alerts(session->watch);
     uint64_t records = alerts->recorded < ALERT_RECORDS ? alerts->recorded : ALERT_RECORDS;
-    char value[ALERT_VALUE_BYTES], clock[TEXT_SHORT];
+    char clock[TEXT_SHORT];
     FILE *out = fmemopen(text, sizeof(text) - 1, "w");
 
     if (out == NULL)
         return;
-    if (alerts->count == 0)
-        fprintf(out, "No alerts. Add one: :alert p99 > 20ms for 5s\n");
-    for (size_t i = 0; i < alerts->count; i++) {
-        const struct alert_rule *rule = &alerts->alert[i].rule;
-        double now = alert_rule_value(rule, watch_model(session->watch));
-
-        fprintf(out, "%s: now %s%s\n", rule->text,
-                alert_rule_format(rule, now, value, sizeof(value)),
-                alerts->alert[i].active ? ", active" : "");
-    }
+    write_rules(session, false, out);
     if (records > 0)
         fprintf(out, "History:\n");
     for (uint64_t back = 0; back < records; back++) {
-        const struct alert_record *record = alert_record_back(alerts, back);
+        const struct alert_record *record = alerts_record(alerts, back);
 
         fprintf(out, "%.8s %s: %s (%s)\n", text_clock(clock, record->wall_ns),
-                change_names[record->change], record->rule, record->value);
+                alert_change_names[record->change], record->rule, record->value);
     }
+    fprintf(out, "Default rules:\n");
+    write_rules(session, true, out);
     fclose(out);
     controller_show_page(session->controller, text);
 }

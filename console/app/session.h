@@ -59,7 +59,7 @@ struct session {
     struct lab *lab; /* borrowed; NULL: no scenario is played */
     struct watch *watch;
     struct controller *controller;
-    struct alerts alerts;
+    uint64_t alerts_reported; /* changes of alerts that were made events */
     pid_t alert_programs[ALERT_PROGRAMS]; /* running; 0: none */
     struct screen screen;
     struct timeline timeline;
@@ -154,16 +154,15 @@ void timeline_move(struct session *session, long seconds);
  */
 void timeline_show_mark(struct session *session, uint64_t time_ns);
 
-/* Makes the rules of the options those of the session; an alert that continues keeps its state. */
+/* Makes the rules of the options those of the user; an alert that continues keeps its state. */
 void session_set_alerts(struct session *session);
 
 /*
- * Evaluates all rules for the last sample. A change of an alert becomes a mark, an event and a
- * record, and runs the program of the options with the facts in its environment: WSCONSOLE_ALERT
- * (the rule), WSCONSOLE_STATE (began, ended), WSCONSOLE_VALUE, WSCONSOLE_INSTANCE. Rings the bell
- * if an alert has begun.
+ * A change of an alert since the last call becomes a mark and an event, and runs the program of the
+ * options with the facts in its environment: WSCONSOLE_ALERT (the rule), WSCONSOLE_STATE (began,
+ * ended), WSCONSOLE_VALUE, WSCONSOLE_INSTANCE. Rings the bell if something bad has begun.
  */
-void session_check_alerts(struct session *session, uint64_t now_ns);
+void session_report_alerts(struct session *session);
 
 /* Shows the rules with their values, and the history, newest first, over the view. */
 void session_show_alerts(struct session *session);

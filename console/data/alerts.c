@@ -69,14 +69,28 @@ static int parse_name(struct alert_rule *rule, const char *name, char *why, size
 
 static enum metric_unit unit_of(const struct alert_rule *rule)
 {
-    return rule->kind == ALERT_METRIC   ? metric_table[rule->of].unit
-           : rule->kind == ALERT_FIGURE ? figure_table[rule->of].unit
-                                        : UNIT_NANOSECONDS;
+    switch (rule->kind) {
+    case ALERT_METRIC:
+        return metric_table[rule->of].unit;
+    case ALERT_FIGURE:
+        return figure_table[rule->of].unit;
+    case ALERT_PERCENTILE:
+        return UNIT_NANOSECONDS;
+    case ALERT_CPU_WAIT:
+    case ALERT_CPU_STOLEN:
+        return UNIT_RATIO;
+    case ALERT_RISE:
+    case ALERT_MISSING:
+        break;
+    }
+    return UNIT_COUNT;
 }
 
-static bool is_gauge(const struct alert_rule *rule)
+/* False of a number per second, which may also be a share of the requests. */
+static bool is_level(const struct alert_rule *rule)
 {
-    return rule->kind == ALERT_METRIC && metric_table[rule->of].kind == KIND_GAUGE;
+    return rule->kind == ALERT_METRIC ? metric_table[rule->of].kind == KIND_GAUGE
+                                      : rule->kind != ALERT_FIGURE;
 }
 
 /* "500us", "20ms", "1.5s" in ns; -1: invalid. */
@@ -105,7 +119,7 @@ static int parse_percent(struct alert_rule *rule, const char *text, char *why, s
         snprintf(why, size, "invalid percentage '%.40s' (example: 1%%)", text);
         return -1;
     }
-    if (unit_of(rule) == UNIT_RATIO || (unit_of(rule) == UNIT_COUNT && !is_gauge(rule)))
+    if (unit_of(rule) == UNIT_RATIO || (unit_of(rule) == UNIT_COUNT && !is_level(rule)))
         return 0;
     snprintf(why, size, "'%.40s' is not a percentage: give a number without %%", rule->text);
     return -1;
@@ -212,21 +226,95 @@ int alert_rule_parse(struct alert_rule *rule, const char *text, char *why, size_
     return parse_limit(rule, copy + length + strspn(copy + length, "<> "), why, size);
 }
 
-double alert_rule_value(const struct alert_rule *rule, const struct model *model)
+static int compare_numbers(const void *a, const void *b)
 {
-    double value, requests = model_rate(model, METRIC_requests);
+    double left = *(const double *)a, right = *(const double *)b;
 
-    if (model_now(model) == NULL)
+    return left < right ? -1 : left > right;
+}
+
+enum { RISE_SPAN_S = 3600, RISE_VALUES = 12 };
+
+#define RISE_FLOOR_NS (20.0 * NS_PER_MS) /* latencies below it are no trouble */
+
+/* NAN below the floor, and while less than two minutes with requests are known. */
+static double rise(const struct alert_rule *rule, const struct alert_facts *facts)
+{
+    static double values[HISTORY_VALUES];
+    double now = model_percentile(facts->model, rule->of);
+    size_t count, known = 0;
+
+    if (facts->history == NULL || !(now >= RISE_FLOOR_NS))
         return NAN;
-    if (rule->kind == ALERT_PERCENTILE)
-        return model_percentile(model, rule->of);
-    if (is_gauge(rule))
-        return (double)model_now(model)->sums[rule->of];
-    value = rule->kind == ALERT_METRIC ? model_rate(model, (enum metric)rule->of)
-                                       : model_figure(model, (enum figure)rule->of);
+    count = history_span(facts->history, SERIES_LATENCY_P99, RISE_SPAN_S, values);
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > 0)
+            values[known++] = values[i];
+    if (known < RISE_VALUES)
+        return NAN;
+    qsort(values, known, sizeof(values[0]), compare_numbers);
+    return now / values[known / 2];
+}
+
+#define WAIT_FLOOR_NS (10.0 * NS_PER_MS) /* at full load threads wait, but responses need not */
+
+/* 0 while no response is late. */
+static double cpu_wait(const struct alert_facts *facts)
+{
+    if (facts->processes == NULL)
+        return NAN;
+    return model_percentile(facts->model, 99) >= WAIT_FLOOR_NS
+               ? cpu_shortage_wait(&facts->processes->shortage)
+               : 0;
+}
+
+static double missing_workers(const struct snapshot *now)
+{
+    uint32_t serving = 0;
+
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        serving += now->workers[i].state == WORKER_SERVING;
+    return serving < now->workers_wanted ? now->workers_wanted - serving : 0;
+}
+
+static double metric_value(const struct alert_rule *rule, const struct model *model)
+{
+    return is_level(rule) ? (double)model_now(model)->sums[rule->of]
+                          : model_rate(model, (enum metric)rule->of);
+}
+
+static double kind_value(const struct alert_rule *rule, const struct alert_facts *facts)
+{
+    switch (rule->kind) {
+    case ALERT_METRIC:
+        return metric_value(rule, facts->model);
+    case ALERT_FIGURE:
+        return model_figure(facts->model, (enum figure)rule->of);
+    case ALERT_PERCENTILE:
+        return model_percentile(facts->model, rule->of);
+    case ALERT_RISE:
+        return rise(rule, facts);
+    case ALERT_CPU_WAIT:
+        return cpu_wait(facts);
+    case ALERT_CPU_STOLEN:
+        return facts->processes != NULL ? (double)facts->processes->shortage.stolen : NAN;
+    case ALERT_MISSING:
+        return missing_workers(model_now(facts->model));
+    }
+    return NAN;
+}
+
+double alert_rule_value(const struct alert_rule *rule, const struct alert_facts *facts)
+{
+    double value;
+
+    if (model_now(facts->model) == NULL)
+        return NAN;
+    value = kind_value(rule, facts);
     if (unit_of(rule) == UNIT_RATIO)
         return 100 * value;
-    return rule->percent ? figure_quotient(100 * value, requests) : value;
+    return rule->percent ? figure_quotient(100 * value, model_rate(facts->model, METRIC_requests))
+                         : value;
 }
 
 char *alert_rule_format(const struct alert_rule *rule, double value, char *buffer, size_t size)
@@ -234,7 +322,7 @@ char *alert_rule_format(const struct alert_rule *rule, double value, char *buffe
     if (isnan(value))
         snprintf(buffer, size, "-");
     else if (rule->percent || unit_of(rule) == UNIT_RATIO)
-        snprintf(buffer, size, "%.3g %%", value);
+        snprintf(buffer, size, "%.3g%%", value);
     else if (unit_of(rule) == UNIT_NANOSECONDS)
         units_format_ns(buffer, size, value);
     else if (unit_of(rule) == UNIT_BYTES)
@@ -255,8 +343,8 @@ int alerts_add(struct alerts *alerts, const char *text, char *why, size_t size)
     for (size_t i = 0; i < alerts->count; i++)
         if (strcmp(alerts->alert[i].rule.text, rule.text) == 0)
             return 0;
-    if (alerts->count == ALERTS_MAX) {
-        snprintf(why, size, "there are already %d alerts", ALERTS_MAX);
+    if (alerts->count == ARRAY_LENGTH(alerts->alert)) {
+        snprintf(why, size, "there are already %zu alerts", alerts->count);
         return -1;
     }
     alerts->alert[alerts->count++] = (struct alert){.rule = rule, .acknowledged = true};
@@ -302,14 +390,70 @@ void alerts_write(const struct alerts *alerts, char *list, size_t size)
                                  alerts->alert[i].rule.text);
 }
 
+/* Severity and hold time of rules of the user */
+#define USER_HOLD_NS (5 * NS_PER_S)
+
+static enum severity severity_of(const struct alert *alert)
+{
+    return alert->health != NULL ? alert->health->severity : SEVERITY_BAD;
+}
+
+void alerts_add_defaults(struct alerts *alerts)
+{
+    static const struct health_rule rules[] = {
+#define HEALTH(rule, severity, hold_s, view, words)                                                \
+    {rule, SEVERITY_##severity, (hold_s)*NS_PER_S, view, words},
+#include "console/data/health.def"
+#undef HEALTH
+    };
+    char why[256];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
+        if (alerts_add(alerts, rules[i].rule, why, sizeof(why)) == 0)
+            alerts->alert[alerts->count - 1].health = &rules[i];
+}
+
+void alerts_set_list(struct alerts *alerts, const char *list)
+{
+    static struct alerts before; /* too large for the stack */
+    size_t kept = 0;
+    char why[256];
+
+    before = *alerts;
+    while (kept < alerts->count && alerts->alert[kept].health != NULL)
+        kept++;
+    alerts->count = kept;
+    alerts_add_list(alerts, list, why, sizeof(why));
+    for (size_t i = kept; i < alerts->count; i++)
+        for (size_t j = kept; j < before.count; j++)
+            if (strcmp(alerts->alert[i].rule.text, before.alert[j].rule.text) == 0)
+                alerts->alert[i] = before.alert[j];
+}
+
+void alerts_forget(struct alerts *alerts)
+{
+    for (size_t i = 0; i < alerts->count; i++) {
+        alerts->alert[i].active = false;
+        alerts->alert[i].acknowledged = true;
+        alerts->alert[i].since_ns = alerts->alert[i].held_ns = 0;
+    }
+    alerts->recorded = 0;
+}
+
 static void record(struct alerts *alerts, const struct alert *alert, enum alert_change change,
                    uint64_t wall_ns)
 {
     struct alert_record *into = &alerts->record[alerts->recorded++ % ALERT_RECORDS];
 
-    *into = (struct alert_record){.wall_ns = wall_ns, .change = change};
+    *into =
+        (struct alert_record){.wall_ns = wall_ns, .change = change, .severity = severity_of(alert)};
     memcpy(into->rule, alert->rule.text, sizeof(into->rule));
     alert_rule_format(&alert->rule, alert->value, into->value, sizeof(into->value));
+}
+
+const struct alert_record *alerts_record(const struct alerts *alerts, uint64_t back)
+{
+    return &alerts->record[(alerts->recorded - 1 - back) % ALERT_RECORDS];
 }
 
 static bool exceeds(const struct alert_rule *rule, double value, double limit)
@@ -317,58 +461,142 @@ static bool exceeds(const struct alert_rule *rule, double value, double limit)
     return rule->below ? value < limit : value > limit;
 }
 
-enum alert_change alerts_update(struct alerts *alerts, size_t index, const struct model *model,
-                                uint64_t now_ns, uint64_t wall_ns)
-{
-    struct alert *alert = &alerts->alert[index];
-    double value = alert_rule_value(&alert->rule, model);
-    bool holds = !isnan(value) && exceeds(&alert->rule, value, alert->rule.limit);
-    enum alert_change change = ALERT_SAME;
+const char *const alert_change_names[] = {
+    [ALERT_SAME] = "", [ALERT_BEGAN] = "began", [ALERT_ENDED] = "ended"};
 
-    if (!holds)
+static enum alert_change update_alert(struct alert *alert, double value, uint64_t now_ns)
+{
+    uint64_t hold_ns = alert->health != NULL ? alert->health->hold_ns : USER_HOLD_NS;
+
+    if (isnan(value) || !exceeds(&alert->rule, value, alert->rule.limit)) {
         alert->since_ns = 0;
-    else if (alert->since_ns == 0)
-        alert->since_ns = now_ns;
-    if (alert->active && !holds) {
+        if (!alert->active || now_ns < alert->held_ns + hold_ns)
+            return ALERT_SAME;
         alert->active = false;
-        change = ALERT_ENDED;
-    } else if (!alert->active && holds && now_ns - alert->since_ns >= alert->rule.for_ns) {
-        alert->active = true;
-        alert->acknowledged = false;
-        alert->value = value;
-        change = ALERT_BEGAN;
-    } else if (alert->active && exceeds(&alert->rule, value, alert->value)) {
-        alert->value = value;
+        return ALERT_ENDED;
     }
-    if (change != ALERT_SAME)
-        record(alerts, alert, change, wall_ns);
-    return change;
+    alert->held_ns = now_ns;
+    if (alert->since_ns == 0)
+        alert->since_ns = now_ns;
+    if (alert->active) {
+        if (exceeds(&alert->rule, value, alert->value))
+            alert->value = value;
+        return ALERT_SAME;
+    }
+    if (now_ns - alert->since_ns < alert->rule.for_ns)
+        return ALERT_SAME;
+    alert->active = true;
+    alert->acknowledged = false;
+    alert->value = value;
+    return ALERT_BEGAN;
+}
+
+void alerts_update(struct alerts *alerts, const struct alert_facts *facts, uint64_t now_ns,
+                   uint64_t wall_ns)
+{
+    for (size_t i = 0; i < alerts->count; i++) {
+        struct alert *alert = &alerts->alert[i];
+        enum alert_change change =
+            update_alert(alert, alert_rule_value(&alert->rule, facts), now_ns);
+
+        if (change != ALERT_SAME)
+            record(alerts, alert, change, wall_ns);
+    }
+}
+
+size_t alerts_unseen(const struct alerts *alerts)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < alerts->count; i++)
+        count += !alerts->alert[i].acknowledged;
+    return count;
 }
 
 size_t alerts_acknowledge(struct alerts *alerts)
 {
-    size_t count = 0;
+    size_t count = alerts_unseen(alerts);
 
-    for (size_t i = 0; i < alerts->count; i++) {
-        count += !alerts->alert[i].acknowledged;
+    for (size_t i = 0; i < alerts->count; i++)
         alerts->alert[i].acknowledged = true;
-    }
     return count;
 }
 
-const struct alert *alerts_worst(const struct alerts *alerts)
+static bool is_worse(const struct alert *alert, const struct alert *other)
+{
+    return alert->acknowledged != other->acknowledged ? !alert->acknowledged
+                                                      : severity_of(alert) > severity_of(other);
+}
+
+const struct alert *alerts_worst(const struct alerts *alerts, size_t *more)
 {
     const struct alert *worst = NULL;
-    int rank = 0;
 
+    *more = 0;
     for (size_t i = 0; i < alerts->count; i++) {
         const struct alert *alert = &alerts->alert[i];
-        int own = (alert->acknowledged ? 0 : 2) + (alert->active ? 1 : 0);
 
-        if (own > rank) {
-            rank = own;
+        if (!alert->active || (alert->acknowledged && alert->since_ns == 0))
+            continue;
+        *more += worst != NULL;
+        if (worst == NULL || is_worse(alert, worst))
             worst = alert;
-        }
     }
     return worst;
+}
+
+/* Words */
+
+/* "worker 2 died"; returns false if no event names it. */
+static bool describe_death(const struct snapshot *now, const struct marks *marks, char *text,
+                           size_t size, const char **state)
+{
+    unsigned slot;
+    int pid;
+    size_t at = marks->count;
+
+    while (at > 0 &&
+           (marks->mark[at - 1].kind != MARK_crash ||
+            sscanf(marks->mark[at - 1].text, "worker slot %u (pid %d)", &slot, &pid) != 2))
+        at--;
+    if (at == 0)
+        return false;
+    snprintf(text, size, "worker %u died", slot);
+    *state = ", not replaced yet";
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].slot == slot && now->workers[i].state == WORKER_SERVING &&
+            now->workers[i].pid != pid)
+            *state = ", replaced";
+    return true;
+}
+
+/* Copies WORDS with VALUE instead of "%s". */
+static void write_words(const char *words, const char *value, char *text, size_t size)
+{
+    const char *place = strstr(words, "%s");
+
+    if (place == NULL)
+        snprintf(text, size, "%s", words);
+    else
+        snprintf(text, size, "%.*s%s%s", (int)(place - words), words, value, place + strlen("%s"));
+}
+
+char *alert_describe(const struct alert *alert, const struct snapshot *now,
+                     const struct marks *marks, char *text, size_t size)
+{
+    char value[ALERT_VALUE_BYTES], age[UNITS_TEXT];
+    const char *state = "";
+    size_t used;
+
+    alert_rule_format(&alert->rule, alert->value, value, sizeof(value));
+    if (alert->health == NULL)
+        snprintf(text, size, "%s: %s", alert->rule.text, value);
+    else if (alert->rule.kind != ALERT_METRIC || alert->rule.of != METRIC_workers_died ||
+             !describe_death(now, marks, text, size, &state))
+        write_words(alert->health->words, value, text, size);
+    used = strlen(text);
+    if (alert->since_ns == 0 && now->time_ns > alert->held_ns && used < size)
+        snprintf(text + used, size - used, " %s ago%s",
+                 units_format_age(age, sizeof(age), now->time_ns - alert->held_ns), state);
+    return text;
 }

@@ -51,7 +51,7 @@ void marks_take_events(struct marks *marks, const struct event_list *list, size_
 
 /*
  * The mark to show for the time from FROM_NS (exclusive) to TO_NS, among the first COUNT: a severe
- * one if there is any, else the newest. NULL: none.
+ * one if there is any, of these the first kind of marks.def, else the newest. NULL: none.
  */
 const struct mark *marks_between(const struct marks *marks, size_t count, uint64_t from_ns,
                                  uint64_t to_ns);

@@ -14,10 +14,8 @@
 
 enum { USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
 
-#define IDLE_BELOW_NS (2 * NS_PER_MS) /* with less work the share of waiting means nothing */
-#define BAD_WAIT      0.2
-#define BAD_STEAL     0.05
-#define US_PER_S      1000000
+#define FREE_BELOW 0.1 /* share of the time in which some task waits on a machine with free CPUs */
+#define US_PER_S   1000000
 
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
                        uint64_t *resident_bytes)
@@ -201,13 +199,14 @@ static void take_shortage(const struct reading *reading)
     struct process_table *into = reading->into;
     struct cpu_shortage *shortage = &into->shortage;
     uint64_t passed_ns = into->time_ns - before->time_ns;
+    uint64_t wanted_ns = reading->ran_ns + reading->waited_ns;
     char text[256];
     const char *total;
 
     *shortage = (struct cpu_shortage){before->time_ns != 0, NAN, NAN, NAN};
+    if (before->time_ns != 0)
+        shortage->server = share(reading->waited_ns, wanted_ns > passed_ns ? wanted_ns : passed_ns);
     into->pressure_us = into->all_ticks = into->stolen_ticks = 0;
-    if (reading->ran_ns + reading->waited_ns >= IDLE_BELOW_NS)
-        shortage->server = share(reading->waited_ns, reading->ran_ns + reading->waited_ns);
     if (read_text("/proc/pressure/cpu", text, sizeof(text)) == 0 &&
         (total = strstr(text, "total=")) != NULL)
         into->pressure_us = strtoull(total + strlen("total="), NULL, 10);
@@ -222,10 +221,11 @@ static void take_shortage(const struct reading *reading)
                                  usage_growth(before->all_ticks, into->all_ticks));
 }
 
-bool cpu_shortage_is_bad(const struct cpu_shortage *shortage)
+double cpu_shortage_wait(const struct cpu_shortage *shortage)
 {
-    return shortage->known != 0 &&
-           ((double)shortage->server >= BAD_WAIT || (double)shortage->stolen >= BAD_STEAL);
+    return shortage->known == 0                     ? NAN
+           : (double)shortage->machine < FREE_BELOW ? 0
+                                                    : (double)shortage->server;
 }
 
 /* A server of another program may serve in its first process. */

@@ -35,9 +35,13 @@ struct thread_usage {
  */
 struct cpu_shortage {
     uint32_t known; /* 0: not measured, as in old recordings */
-    float server;   /* share of the time with work to do in which the server's threads had no CPU */
-    float machine;  /* share of the time in which some task had no CPU */
-    float stolen;   /* share of the CPU time that the hypervisor took */
+    /*
+     * Share of the time with work to do in which the server's threads had no CPU; with less work
+     * than for one CPU, of the time of one: the wait of waking up is then small.
+     */
+    float server;
+    float machine; /* share of the time in which some task had no CPU */
+    float stolen;  /* share of the CPU time that the hypervisor took */
 };
 
 /* CPU time that a thread had and wanted. */
@@ -73,8 +77,11 @@ void processes_take(struct process_table *table, const struct snapshot *now);
 /* CPU usage of thread TID in the last interval, cores; NAN: unknown. */
 double processes_thread_cores(const struct process_table *table, int32_t tid);
 
-/* True if so much CPU is missing that latencies are mostly waiting for one. */
-bool cpu_shortage_is_bad(const struct cpu_shortage *shortage);
+/*
+ * SERVER if tasks of the machine wait for CPUs, else 0: the wait on a machine with free CPUs is that
+ * of waking up. NAN: unknown.
+ */
+double cpu_shortage_wait(const struct cpu_shortage *shortage);
 
 /*
  * Parses the first line of /proc/stat: the ticks of all CPUs, and those stolen. Pure. Returns 0, or

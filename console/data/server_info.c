@@ -25,6 +25,9 @@ int server_info_open(struct server_info *info)
     info->events = event_list_create();
     if (info->marks == NULL)
         info->marks = calloc(1, sizeof(*info->marks));
+    if (info->alerts.count == 0)
+        alerts_add_defaults(&info->alerts);
+    alerts_forget(&info->alerts);
     return info->model == NULL || info->history == NULL || info->tail == NULL ||
                    info->cursor == NULL || info->top == NULL || info->outcomes == NULL ||
                    info->events == NULL || info->marks == NULL || info->host_names == NULL
@@ -276,10 +279,16 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&info->cache, reader, now->wall_ns) : 0;
 }
 
+struct alert_facts server_info_facts(const struct server_info *info)
+{
+    return (struct alert_facts){info->model, info->history, &info->processes};
+}
+
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants)
 {
     bool with_latency = model_wants_latency(info->model, now_ns);
+    struct alert_facts facts;
 
     snapshot_take(&info->snapshot, reader, now_ns, wall_ns, with_latency);
     if (model_take(info->model, &info->snapshot, with_latency) != 0)
@@ -295,7 +304,11 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
     server_info_take_requests(info, reader, now_ns, wall_ns);
     if (info->backlog_unread)
         take_backlog(info, reader, wall_ns);
-    return take_slow(info, reader, wants);
+    facts = server_info_facts(info);
+    if (take_slow(info, reader, wants) != 0)
+        return -1;
+    alerts_update(&info->alerts, &facts, now_ns, wall_ns);
+    return 0;
 }
 
 int server_info_show_subject(struct server_info *info, const struct subject_term *terms,

@@ -7,6 +7,7 @@
 #define CONSOLE_SERVER_INFO_H
 
 #include "common/segment_reader.h"
+#include "console/data/alerts.h"
 #include "console/data/history.h"
 #include "console/data/hosts.h"
 #include "console/data/lists.h"
@@ -48,6 +49,7 @@ struct server_info {
     struct event_list *events;
     struct marks *marks;            /* kept by server_info_clear() */
     struct process_table processes; /* read twice a second, as are cache, clients and config */
+    struct alerts alerts;           /* rules kept by server_info_clear() */
     bool replayed;                  /* set by the owner: the segment is that of a recording */
     struct cache_list cache;
     struct client_list clients;
@@ -80,6 +82,9 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
 /* Samples the segment. WANTS: bits of enum wants. Result as above. */
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants);
+
+/* What the rules of the alerts read. */
+struct alert_facts server_info_facts(const struct server_info *info);
 
 /* Between two samples: counts the new requests. */
 void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,

@@ -269,16 +269,23 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
     return threads != 0 ? threads : pool_threads(watch);
 }
 
-void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const char *text)
+struct alerts *watch_alerts(struct watch *watch)
 {
-    struct event_record event = {.time_ns = wall_ns,
-                                 .level = severe ? LEVEL_WARN : LEVEL_INFO,
+    return &watch->info.alerts;
+}
+
+void watch_add_alert(struct watch *watch, const struct alert_record *record)
+{
+    bool began = record->change == ALERT_BEGAN;
+    struct event_record event = {.time_ns = record->wall_ns,
+                                 .level = began ? LEVEL_WARN : LEVEL_INFO,
                                  .role = ROLE_CONSOLE,
                                  .pid = (int32_t)getpid()};
 
-    snprintf(event.text, sizeof(event.text), "%s", text);
+    snprintf(event.text, sizeof(event.text), "alert %s: %s (%s)",
+             alert_change_names[record->change], record->rule, record->value);
     event_list_add(watch->info.events, &event);
-    marks_add(watch->info.marks, MARK_alert, wall_ns, text);
+    marks_add(watch->info.marks, MARK_alert, record->wall_ns, event.text);
 }
 
 size_t watch_look_back(struct watch *watch, size_t back)

@@ -54,8 +54,11 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable);
 /* The wanted minimum of offload threads per worker, read from the segment now; 0: no daemon. */
 uint32_t watch_offload_min(const struct watch *watch);
 
-/* Adds an alert of this console to the events and the marks. WALL_NS: now; SEVERE: it begins. */
-void watch_add_alert(struct watch *watch, bool severe, uint64_t wall_ns, const char *text);
+/* The alerts, whose rules every sample evaluates. */
+struct alerts *watch_alerts(struct watch *watch);
+
+/* Adds a change of an alert to the events and the marks. */
+void watch_add_alert(struct watch *watch, const struct alert_record *record);
 
 /* Starts to record into the new file PATH. Returns 0, or -1 with a message in WHY. */
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);

@@ -25,6 +25,7 @@ struct scene scene_of(const struct watch *watch)
                           .subject = info->subject,
                           .outcomes = info->outcomes,
                           .events = info->events,
+                          .alerts = &info->alerts,
                           .marks = info->marks,
                           .processes = watch_processes(watch),
                           .cache = &info->cache,
@@ -150,6 +151,9 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
     summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32 " (%" PRIu32 " in each)",
                    snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted,
                    now->threads_wanted);
+    if (line[0] == '\0')
+        summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32,
+                       snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
     summary_append(line, size, width, "workers %" PRIu32 " of %" PRIu32,
                    snapshot_workers_actual(now), now->workers_wanted);
     for (uint32_t i = 0; i < now->worker_count; i++)
@@ -169,11 +173,10 @@ void summary_identity(const struct snapshot *now, char *line, size_t size, int w
     uint64_t started = now->server.started_ns;
 
     line[0] = '\0';
-    summary_append(line, size, width, "%s", now->server.name);
-    summary_append(line, size, width, "pid %" PRId32, now->server.pid);
     summary_append(
         line, size, width, "up %s",
         units_format_age(age, sizeof(age), now->wall_ns > started ? now->wall_ns - started : 0));
+    summary_append(line, size, width, "pid %" PRId32, now->server.pid);
     summary_append(line, size, width, "on %s", now->server.listening);
     summary_append(line, size, width, "version %s", now->server.version);
 }

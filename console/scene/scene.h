@@ -38,7 +38,8 @@ struct scene {
     const struct subject *subject; /* shown over the view; NULL: none */
     const struct outcomes *outcomes;
     const struct event_list *events;
-    struct marks *marks; /* views may add some; later ones than wall_ns are not shown */
+    const struct alerts *alerts; /* of the last sample, even in MOMENT_PAST */
+    struct marks *marks;         /* views may add some; later ones than wall_ns are not shown */
     const struct process_table *processes; /* empty if they were not kept */
     /* Of the last sample, even in MOMENT_PAST; current if the view wants WANT_CACHE. */
     const struct cache_list *cache;
@@ -165,6 +166,8 @@ struct view {
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
 
+    /* A number to show on its tab; 0: none. NULL: never. */
+    size_t (*badge)(const struct scene *scene);
     enum segment_kind section; /* shows its data; no tab without it. 0: the view needs none */
     /* True if the view has no tab, because it does not concern the server. NULL: never. */
     bool (*hidden)(const struct scene *scene);
@@ -225,7 +228,7 @@ void summary_add(char *line, size_t size, int width, const char *format, ...)
 /* "threads 4 of 4 (2 in each)", "workers 2 of 2" and so on, up to WIDTH. */
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width);
 
-/* "NAME", "pid 1234", "up 3h 12m", "on 127.0.0.1:8080", "version 0.2.0", up to WIDTH. */
+/* "up 3h 12m", "pid 1234", "on 127.0.0.1:8080", "version 0.2.0", up to WIDTH. */
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width);
 
 /*

@@ -82,6 +82,11 @@ static void events_detail(void *state, const struct scene *scene, size_t row, FI
     }
 }
 
+static size_t events_badge(const struct scene *scene)
+{
+    return alerts_unseen(scene->alerts);
+}
+
 static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
@@ -241,6 +246,7 @@ const struct view view_events = {
     .name = "events",
     .action = ACTION_VIEW_EVENTS,
     .section = SEGMENT_EVENTS,
+    .badge = events_badge,
     .empty = "No events yet: no error, no warning, no change.",
     .hints = hints,
     .numbers = numbers,

@@ -76,8 +76,6 @@ static void shortage_line(const struct scene *scene, char *line, size_t size, in
     summary_add(line, size, width, "server %s", text_percent(share, (double)shortage->server));
     summary_add(line, size, width, "machine %s", text_percent(share, (double)shortage->machine));
     summary_add(line, size, width, "stolen %s", text_percent(share, (double)shortage->stolen));
-    if (cpu_shortage_is_bad(shortage))
-        summary_add(line, size, width, "latencies include it");
 }
 
 /* Requests, log lines and processes that failed since the start. */
@@ -249,6 +247,7 @@ static const struct line lines[] = {{"cpu mem", processes_line, METRIC_COUNT},
                                     {"statuses", statuses_line, METRIC_COUNT},
                                     {"locks", locks_line, METRIC_lock_waits},
                                     {"cores", cores_line, METRIC_cpu_time},
+                                    {"CPU wait", shortage_line, METRIC_COUNT},
                                     {"waiting", queues_line, METRIC_accept_queue},
                                     {"offload", offload_line, METRIC_offload_jobs},
                                     {"log", log_line, METRIC_log_lines},
@@ -256,29 +255,21 @@ static const struct line lines[] = {{"cpu mem", processes_line, METRIC_COUNT},
                                     {"TLS", tls_line, METRIC_tls_handshakes},
                                     {"HTTP/2", http2_line, METRIC_connections_http2}};
 
-/* Before the others if CPU is missing, else after them. */
-static const struct line shortage = {"CPU wait", shortage_line, METRIC_COUNT};
-
 /* For servers that lack a part. */
 static const struct line absent_parts = {"without", absent_line, METRIC_COUNT};
 
-enum { LINE_LABEL = 9, STRIP_MOST = 3, LINES_MOST = ARRAY_LENGTH(lines) + 2 };
+enum { LINE_LABEL = 9, STRIP_MOST = 3, LINES_MOST = ARRAY_LENGTH(lines) + 1 };
 
 /* Fills SHOWN with the lines that the server has. Returns their number. */
 static size_t choose_lines(const struct scene *scene, const struct line *shown[LINES_MOST])
 {
-    bool bad = cpu_shortage_is_bad(&scene->processes->shortage);
     size_t count = 0;
 
-    if (bad)
-        shown[count++] = &shortage;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
         if (lines[i].metric == METRIC_COUNT ||
             (lines[i].metric == METRIC_lock_waits ? scene_sum(scene, METRIC_lock_waits) > 0
                                                   : !isnan(scene_sum(scene, lines[i].metric))))
             shown[count++] = &lines[i];
-    if (!bad)
-        shown[count++] = &shortage;
     if (!scene_is_webserverd(scene))
         shown[count++] = &absent_parts;
     return count;
@@ -294,11 +285,9 @@ static void draw_lines(const struct scene *scene, const struct canvas *canvas)
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
     y = strip_draw(canvas, 0, strip, model_now(scene->model));
     for (int i = 0; i < count && y < canvas->height; i++, y++) {
-        bool warns = i == 0 && shown[i] == &shortage;
-
         shown[i]->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
         canvas_text(canvas, y, 0, TONE_TITLE, shown[i]->title);
-        canvas_text(canvas, y, LINE_LABEL, warns ? TONE_WARN : TONE_NORMAL, text);
+        canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, text);
     }
 }
 
@@ -379,7 +368,7 @@ static void overview_once(void *state, const struct scene *scene, FILE *out)
 
     (void)state;
     summary_identity(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
-    fprintf(out, "%s\n", line);
+    fprintf(out, "%s  %s\n", model_now(scene->model)->server.name, line);
     summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n\n", line);
     for (int i = 0; i < panel_count; i++) {

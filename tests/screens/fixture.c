@@ -446,6 +446,18 @@ void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *te
     event_ring_append(&ring, &event);
 }
 
+void fixture_add(struct fixture *fixture, enum metric metric, uint64_t more)
+{
+    const struct segment *segment = &fixture->segment;
+    _Atomic uint64_t *const blocks[SCOPE_COUNT] = {
+        [SCOPE_THREAD] = segment_thread(segment, 0)->metrics,
+        [SCOPE_WORKER] = segment_worker(segment, 0)->metrics,
+        [SCOPE_MASTER] = segment_master(segment)->metrics,
+        [SCOPE_LOGGER] = segment_logger(segment)->metrics};
+
+    metric_add(blocks[metric_table[metric].scope], metric, more);
+}
+
 void fixture_add_certificate(struct fixture *fixture, const char *names, int64_t left_s,
                              unsigned failures, const char *error)
 {

@@ -10,6 +10,8 @@
 #ifndef TESTS_SCREENS_FIXTURE_H
 #define TESTS_SCREENS_FIXTURE_H
 
+#include "common/tables.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,6 +36,9 @@ void fixture_stop(struct fixture *fixture);
 
 /* Logs a change of the master, SECONDS before now. */
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
+
+/* Adds MORE to METRIC, in the first block of its scope. */
+void fixture_add(struct fixture *fixture, enum metric metric, uint64_t more);
 
 /*
  * Adds a certificate for NAMES of 90 days, of which LEFT_S seconds are left; the server has failed

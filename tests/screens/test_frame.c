@@ -93,6 +93,38 @@ static void marks_stand_on_graphs(void **state)
     ASSERT_SHOWS("!", "T", "R");
 }
 
+/* Beside the server's name, at every size: "healthy", or the worst thing now and where to look. */
+static void health_line_names_a_dead_worker(void **state)
+{
+    static const struct {
+        int rows, columns;
+        const char *health;
+    } sizes[] = {{10, 40, "worker 1 died"},
+                 {15, 80, "s ago, replaced: 9 events  a acknowledges"},
+                 {24, 80, "s ago, replaced: 9 events  a acknowledges"},
+                 {40, 120, "s ago, replaced: 9 events  a acknowledges"},
+                 {50, 200, "a acknowledges  up 1h 02m"}};
+
+    (void)state;
+    stage_open(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total", "healthy", "[1 overview]");
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
+        ASSERT_SHOWS("  healthy", "threads 4 of 4");
+    }
+    fixture_log_event(fixture, 0, "worker slot 1 (pid 9) was killed by signal 9: starting another");
+    fixture_add(fixture, METRIC_workers_died, 1);
+    ASSERT_SHOWS("worker 1 died", "9 events(1)");
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
+        ASSERT_SHOWS("  worker 1 died ", "(1)");
+        stage_shows(&sizes[i].health, 1);
+        assert_non_null(strstr(terminal_line(terminal, 1), stage_name()));
+    }
+    TYPE_SHOWS("9", "[9 events(1)]", "alert began: worker died (");
+    TYPE_SHOWS("a", "  healthy", "[9 events]");
+}
+
 /* Key y: decades instead of a scale from 0. */
 static void graphs_have_a_logarithmic_scale(void **state)
 {
@@ -906,6 +938,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
         cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
+        cmocka_unit_test_teardown(health_line_names_a_dead_worker, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
         cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),
         cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),

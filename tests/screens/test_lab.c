@@ -428,7 +428,7 @@ static void killed_server_is_cleaned_up(void **state)
     const char *pid;
 
     (void)state;
-    play("crash", 24, 80);
+    play("crash", 24, 120);
     assert_shows("1 of 4: to do");
     pid = strstr(terminal_text(terminal), "pid ");
     assert_non_null(pid);

@@ -28,6 +28,8 @@ static void rules_are_read_with_units(void **state)
         {"cache_bytes > 64M", "cache_bytes > 64M", 64 << 20, 0, false, false},
         {"worker died", "worker died", 0, 0, false, false},
         {"certificate ends", "certificate ends", 0, 0, false, false},
+        {"cpu wait > 20%", "cpu wait > 20%", 20, 0, false, true},
+        {"p99 rise > 4", "p99 rise > 4", 4, 0, false, false},
         {"log dropping for 1s", "log dropping for 1s", 0, NS_PER_S, false, false},
     };
 
@@ -57,6 +59,7 @@ static void invalid_rules_are_explained(void **state)
         {"p99 > 20", "invalid value '20' (examples: 500us, 20ms, 1s)"},
         {"p99 >", "invalid value ''"},
         {"p99 > 1%", "is not a percentage: give a number without %"},
+        {"p99 rise > 4%", "is not a percentage: give a number without %"},
         {"queue > 1%", "is not a percentage: give a number without %"},
         {"queue > -1", "invalid value '-1'"},
         {"queue > nan", "invalid value 'nan'"},
@@ -81,36 +84,222 @@ static struct snapshot snapshot;
 /* Makes the queue DEPTH deep at SECOND and evaluates the only alert. */
 static enum alert_change at(struct alerts *alerts, uint64_t second, uint64_t depth)
 {
+    const struct alert_facts facts = {.model = model};
+    uint64_t recorded;
+
     snapshot.time_ns = second * NS_PER_S;
     snapshot.sums[METRIC_offload_queue_depth] = depth;
     assert_int_equal(model_take(model, &snapshot, false), 0);
-    return alerts_update(alerts, 0, model, snapshot.time_ns, 1000 * NS_PER_S + snapshot.time_ns);
+    recorded = alerts->recorded;
+    alerts_update(alerts, &facts, snapshot.time_ns, 1000 * NS_PER_S + snapshot.time_ns);
+    return alerts->recorded > recorded ? alerts_record(alerts, 0)->change : ALERT_SAME;
 }
 
-static void alert_begins_after_its_time_and_ends_at_once(void **state)
+static void alert_begins_after_its_time_and_ends_after_a_pause(void **state)
 {
     static struct alerts alerts;
     char why[256];
+    size_t more;
 
     (void)state;
     model = model_create();
     assert_int_equal(alerts_add(&alerts, "queue > 100 for 3s", why, sizeof(why)), 0);
-    assert_null(alerts_worst(&alerts));
+    assert_null(alerts_worst(&alerts, &more));
     assert_int_equal(at(&alerts, 10, 100), ALERT_SAME); /* not above */
     assert_int_equal(at(&alerts, 11, 101), ALERT_SAME);
     assert_int_equal(at(&alerts, 13, 101), ALERT_SAME);
     assert_int_equal(at(&alerts, 14, 150), ALERT_BEGAN);
     assert_int_equal(at(&alerts, 15, 180), ALERT_SAME);
-    assert_ptr_equal(alerts_worst(&alerts), &alerts.alert[0]);
-    assert_int_equal(at(&alerts, 16, 90), ALERT_ENDED);
-    assert_ptr_equal(alerts_worst(&alerts), &alerts.alert[0]); /* not acknowledged yet */
+    assert_ptr_equal(alerts_worst(&alerts, &more), &alerts.alert[0]);
+    assert_int_equal(more, 0);
+    assert_int_equal(at(&alerts, 16, 90), ALERT_SAME);
+    assert_int_equal(at(&alerts, 19, 101), ALERT_SAME); /* no second alert */
+    assert_int_equal(at(&alerts, 23, 90), ALERT_SAME);
+    assert_int_equal(at(&alerts, 24, 90), ALERT_ENDED);
+    assert_null(alerts_worst(&alerts, &more));
     assert_int_equal(alerts_acknowledge(&alerts), 1);
     assert_int_equal(alerts_acknowledge(&alerts), 0);
-    assert_null(alerts_worst(&alerts));
-    assert_int_equal(at(&alerts, 17, 101), ALERT_SAME); /* its time starts again */
+    assert_int_equal(at(&alerts, 25, 101), ALERT_SAME); /* its time starts again */
     assert_int_equal(alerts.recorded, 2);
     assert_string_equal(alerts.record[0].value, "150");
     assert_string_equal(alerts.record[1].value, "180"); /* the worst one */
+    model_destroy(model);
+}
+
+/* Samples a server with a second between; RATES are added each time. Returns the health line. */
+struct growth {
+    enum metric metric;
+    uint64_t each_s;
+};
+
+static const char *health_after(struct alerts *alerts, const struct growth *rates, size_t count,
+                                unsigned seconds, struct marks *marks)
+{
+    static char text[ALERT_WORDS_BYTES];
+    const struct alert_facts facts = {.model = model};
+    const struct alert *worst;
+    size_t more;
+
+    for (unsigned i = 0; i < seconds; i++) {
+        snapshot.time_ns += NS_PER_S;
+        for (size_t j = 0; j < count; j++)
+            snapshot.sums[rates[j].metric] = metric_table[rates[j].metric].kind == KIND_GAUGE
+                                                 ? rates[j].each_s
+                                                 : snapshot.sums[rates[j].metric] + rates[j].each_s;
+        assert_int_equal(model_take(model, &snapshot, true), 0);
+        alerts_update(alerts, &facts, snapshot.time_ns, snapshot.time_ns);
+    }
+    worst = alerts_worst(alerts, &more);
+    return worst != NULL ? alert_describe(worst, &snapshot, marks, text, sizeof(text)) : "healthy";
+}
+
+static void begin_health(struct alerts *alerts)
+{
+    memset(alerts, 0, sizeof(*alerts));
+    alerts_add_defaults(alerts);
+    assert_int_equal(alerts->count, HEALTH_RULES);
+    snapshot = (struct snapshot){.time_ns = 100 * NS_PER_S};
+    model = model_create();
+}
+
+static void default_rules_name_the_cause(void **state)
+{
+    static const struct {
+        struct growth rates[3];
+        const char *health;
+    } cases[] = {
+        {{{METRIC_requests, 1000}}, "healthy"},
+        {{{METRIC_responses_404, 500}, {METRIC_connections_timed_out, 20}}, "healthy"},
+        {{{METRIC_responses_503, 10}}, "healthy"},
+        {{{METRIC_responses_503, 11}}, "1.1% of the responses are 5xx"},
+        {{{METRIC_responses_503, 50}, {METRIC_offload_rejected, 50}},
+         "offload queue full: 50/s answered 503"},
+        {{{METRIC_queue_dropped, 7}}, "connection queue full: 7/s dropped"},
+        {{{METRIC_accept_queue, 300}}, "accept queue: 300 connections wait"},
+        {{{METRIC_log_dropped, 12}}, "log lines dropped: 12/s"},
+        {{{METRIC_log_write_errors, 1}}, "the access log cannot be written"},
+        {{{METRIC_connections_refused, 2}}, "memory short: 2/s connections refused"},
+        {{{METRIC_accept_errors, 2}}, "descriptors or memory short: 2/s accepts fail"},
+        {{{METRIC_offload_jobs, 10}, {METRIC_offload_wait, 3000000000}},
+         "slow disk or few offload threads: jobs wait 300 ms"},
+        {{{METRIC_connections_too_slow, 1}}, "clients do not read: 1/s closed"},
+        {{{METRIC_certificates_ending, 1}}, "a certificate ends soon"},
+        {{{METRIC_connections_too_slow, 1}, {METRIC_workers_died, 1}}, "a worker died"},
+    };
+    static struct alerts alerts;
+    static struct marks marks;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin_health(&alerts);
+        snapshot.sums[METRIC_requests] = 1000;
+        health_after(&alerts, &(struct growth){METRIC_requests, 1000}, 1, 2, &marks);
+        for (unsigned second = 0; second < 6; second++) {
+            const struct growth requests = {METRIC_requests, 0};
+            struct growth rates[4] = {requests, cases[i].rates[0], cases[i].rates[1],
+                                      cases[i].rates[2]};
+
+            rates[0].each_s = cases[i].rates[0].metric == METRIC_requests ? 0 : 1000;
+            health_after(&alerts, rates, 3, 1, &marks);
+        }
+        assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), cases[i].health);
+        model_destroy(model);
+    }
+}
+
+static void dead_worker_is_named_until_it_is_acknowledged(void **state)
+{
+    static struct alerts alerts;
+    static struct marks marks;
+    struct worker_sample worker = {.slot = 2, .pid = 9, .state = WORKER_SERVING};
+
+    (void)state;
+    marks_add(&marks, MARK_crash, 7,
+              "worker slot 2 (pid 8) was killed by signal 9: starting another");
+    begin_health(&alerts);
+    snapshot.workers = &worker;
+    snapshot.worker_count = 1;
+    assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
+    assert_string_equal(
+        health_after(&alerts, &(struct growth){METRIC_workers_died, 1}, 1, 1, &marks),
+        "worker 2 died");
+    assert_string_equal(health_after(&alerts, NULL, 0, 12, &marks),
+                        "worker 2 died 12s ago, replaced");
+    worker.pid = 8;
+    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks),
+                        "worker 2 died 12s ago, not replaced yet");
+    assert_int_equal(alerts_unseen(&alerts), 1);
+    alerts_acknowledge(&alerts);
+    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
+    model_destroy(model);
+}
+
+/* Threads that wake up wait a little; at full load they wait much, but no response is late. */
+static void cpu_is_short_only_if_responses_are_late(void **state)
+{
+    static const struct {
+        float server, machine;
+        uint64_t latency_ns;
+        const char *health;
+    } cases[] = {
+        {0.395F, 0.013F, 50 * NS_PER_MS, "healthy"},
+        {0.65F, 0.99F, 80 * 1000, "healthy"},
+        {0.1F, 0.99F, 50 * NS_PER_MS, "healthy"},
+        {0.65F, 0.99F, 50 * NS_PER_MS, "CPU short: threads wait 65% of their time"},
+    };
+    static struct histogram latency;
+    static struct process_table table;
+    static struct alerts alerts;
+    static struct marks marks;
+    struct thread_sample thread = {.activity = {.state = THREAD_STATE_NONE + 1}};
+    size_t more;
+    char text[ALERT_WORDS_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct alert_facts now = {.processes = &table};
+        const struct alert *worst;
+
+        begin_health(&alerts);
+        now.model = model;
+        snapshot.threads = &thread;
+        snapshot.thread_count = snapshot.thread_room = 1;
+        snapshot.latency = &latency;
+        table.shortage = (struct cpu_shortage){1, cases[i].server, cases[i].machine, 0};
+        for (unsigned second = 0; second < 10; second++) {
+            histogram_record(&latency, cases[i].latency_ns);
+            snapshot.time_ns += NS_PER_S;
+            assert_int_equal(model_take(model, &snapshot, true), 0);
+            alerts_update(&alerts, &now, snapshot.time_ns, snapshot.time_ns);
+        }
+        worst = alerts_worst(&alerts, &more);
+        assert_string_equal(worst != NULL
+                                ? alert_describe(worst, &snapshot, &marks, text, sizeof(text))
+                                : "healthy",
+                            cases[i].health);
+        model_destroy(model);
+    }
+}
+
+/* A rule that stays keeps its state; the default rules stay. */
+static void user_rules_are_replaced(void **state)
+{
+    static struct alerts alerts;
+    static struct marks marks;
+
+    (void)state;
+    begin_health(&alerts);
+    alerts_set_list(&alerts, "queue > 100; p99 > 1s");
+    assert_int_equal(alerts.count, HEALTH_RULES + 2);
+    assert_string_equal(
+        health_after(&alerts, &(struct growth){METRIC_offload_queue_depth, 200}, 1, 1, &marks),
+        "queue > 100: 200");
+    alerts_set_list(&alerts, "p99 > 2s; queue>100");
+    assert_int_equal(alerts.count, HEALTH_RULES + 2);
+    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "queue > 100: 200");
+    alerts_set_list(&alerts, "");
+    assert_int_equal(alerts.count, HEALTH_RULES);
+    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
     model_destroy(model);
 }
 
@@ -136,7 +325,11 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_are_read_with_units),
         cmocka_unit_test(invalid_rules_are_explained),
-        cmocka_unit_test(alert_begins_after_its_time_and_ends_at_once),
+        cmocka_unit_test(alert_begins_after_its_time_and_ends_after_a_pause),
+        cmocka_unit_test(default_rules_name_the_cause),
+        cmocka_unit_test(dead_worker_is_named_until_it_is_acknowledged),
+        cmocka_unit_test(cpu_is_short_only_if_responses_are_late),
+        cmocka_unit_test(user_rules_are_replaced),
         cmocka_unit_test(list_is_written_as_it_is_read),
     };
 
