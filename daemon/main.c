@@ -5,7 +5,7 @@
 #include "daemon/logger/log_files.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/free_lists.h"
 #include "daemon/tls/managed.h"
 
@@ -30,11 +30,11 @@ static int check_config(const struct config *config, const struct options *optio
     char why[512];
 
     if (config_has_certificate(config)) {
-        struct tls_context *tls = tls_context_new(config, NULL, NULL, why, sizeof(why));
+        struct certificate_set *set = certificate_set_load(config, -1, why, sizeof(why));
 
-        if (tls == NULL)
+        if (set == NULL)
             return print_failure(why);
-        tls_context_free(tls);
+        certificate_set_free(set);
     }
     if (log_files_check(config, why, sizeof(why)) != 0)
         return print_failure(why);

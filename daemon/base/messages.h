@@ -157,7 +157,7 @@ struct message_log_finish {
     uint32_t last;    /* 1: then report the lines that are left; 0: another logger writes them */
 };
 
-/* Of TLS handshakes. A set has the private keys of one struct tls_context, in its order. */
+/* Of TLS handshakes. A set has the private keys of one struct certificate_set, in its order. */
 
 struct message_keys_link {
     uint32_t thread; /* of the worker, from 0 */
@@ -165,7 +165,7 @@ struct message_keys_link {
 };
 
 struct message_certificates {
-    uint32_t number; /* that of their set of keys */
+    uint32_t number; /* that of the set; and of their keys */
     uint32_t count;  /* of certificates in the file that is sent with it */
 };
 

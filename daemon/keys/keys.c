@@ -8,7 +8,7 @@
 #include "daemon/base/service.h"
 #include "daemon/keys/signed_content.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 
@@ -438,11 +438,11 @@ static int send_key_file(const struct keys_process *process, int kind, const voi
     return -1;
 }
 
-int keys_process_link(const struct keys_process *process, const struct tls_context *tls,
-                      uint32_t worker, pid_t pid)
+int keys_process_link(const struct keys_process *process,
+                      const struct certificate_set *certificates, uint32_t worker, pid_t pid)
 {
     struct message_keys_set set;
-    int file = tls_context_keys(tls, &set);
+    int file = certificate_set_keys(certificates, &set);
     const struct message_keys_client client = {set.set, worker, pid};
     int fds[2];
 

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 struct segment;
-struct tls_context;
+struct certificate_set;
 
 /* What the keys process inherits from the master. All borrowed. */
 struct keys_setup {
@@ -46,11 +46,11 @@ bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
                         void (*after_fork)(void *context), void *context);
 
 /*
- * Gives it a link to a thread of WORKER (a slot), whose process is PID, with the keys of TLS.
+ * Gives it a link to a thread of WORKER (a slot), whose process is PID, with the keys of CERTIFICATES.
  * Returns the thread's end, which the caller sends to the worker and closes; or -1 with errno.
  */
-int keys_process_link(const struct keys_process *process, const struct tls_context *tls,
-                      uint32_t worker, pid_t pid);
+int keys_process_link(const struct keys_process *process,
+                      const struct certificate_set *certificates, uint32_t worker, pid_t pid);
 
 /*
  * Once a second: sends a ping, and kills the process if one has not been answered for TIMEOUT_MS

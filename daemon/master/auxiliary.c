@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -248,10 +248,10 @@ static bool wants_keys(const struct master *master)
 {
     const struct workers *workers = &master->workers;
 
-    if (!workers->stopping && tls_context_is_remote(master->certificates.tls))
+    if (!workers->stopping && certificate_set_is_remote(master->certificates.set))
         return true;
     for (uint32_t i = 0; i < workers->count; i++)
-        if (tls_context_is_remote(workers->worker[i].tls))
+        if (certificate_set_is_remote(workers->worker[i].certificates))
             return true;
     return false;
 }

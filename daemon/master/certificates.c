@@ -12,8 +12,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/master/command.h"
-#include "daemon/tls/context.h"
-#include "daemon/tls/managed.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
 
 #include <errno.h>
@@ -32,41 +31,31 @@ enum { LOAD_PAUSE_TIMES = 9 };
 /* A certificate that ends so soon, and within a third of its life, should have been renewed. */
 enum { ENDING_S = 14 * 86400 };
 
-static struct tls_context *make_tls(const struct master *master, char *why, size_t size)
+/* Returns the state directory of [acme], or -1: not enabled; or with WHY, which is "" before. */
+static int open_state(const struct master *master, char *why, size_t size)
 {
-    const struct config *config = master->config;
-    struct tls_tickets *tickets = master->certificates.tickets;
-    struct managed_certificates managed = {0};
-    struct tls_context *tls = NULL;
-    int directory;
-
-    if (!config->acme_enabled)
-        return tls_context_new(config, NULL, tickets, why, size);
-    directory = acme_open_state(config, why, size);
-    if (directory < 0)
-        return NULL;
-    if (managed_certificates_find(config, directory, &managed, why, size) == 0)
-        tls = tls_context_new(config, &managed, tickets, why, size);
-    close(directory);
-    managed_certificates_free(&managed);
-    return tls;
+    why[0] = '\0';
+    return master->config->acme_enabled ? acme_open_state(master->config, why, size) : -1;
 }
 
 int certificates_load(struct master *master, char *why, size_t size)
 {
     struct certificates *certificates = &master->certificates;
-    struct tls_context *tls = NULL;
+    struct certificate_set *set = NULL;
+    int directory;
 
     if (listeners_need_tls(master->listeners)) {
         if (certificates->tickets == NULL) {
             certificates->tickets = tls_tickets_new();
             certificates->tickets_ns = clock_monotonic_ns();
         }
-        tls = make_tls(master, why, size);
-        if (tls == NULL)
+        directory = open_state(master, why, size);
+        if (why[0] == '\0')
+            set = certificate_set_load(master->config, directory, why, size);
+        if (set == NULL)
             return -1;
     }
-    certificates->tls = tls;
+    certificates->set = set;
     return 0;
 }
 
@@ -76,23 +65,17 @@ int certificates_load(struct master *master, char *why, size_t size)
 static void send_certificates(struct master *master)
 {
     struct workers *workers = &master->workers;
-    struct tls_context *tls = master->certificates.tls;
-    struct message_certificates message;
-    int file = tls_context_save(tls, &message);
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]) &&
-            (file < 0 ||
-             worker_process_send_certificates(&workers->worker[i], tls, &message, file) != 0))
+            worker_process_send_certificates(&workers->worker[i], master->certificates.set) != 0)
             certificates_refused(&workers->worker[i]);
-    if (file >= 0)
-        close(file);
 }
 
 bool certificates_renew(struct master *master)
 {
     struct certificates *certificates = &master->certificates;
-    struct tls_context *before = certificates->tls;
+    struct certificate_set *before = certificates->set;
     char why[512];
 
     if (reload_must_wait(master))
@@ -101,9 +84,9 @@ bool certificates_renew(struct master *master)
         event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
         return true;
     }
-    tls_context_free(before);
+    certificate_set_free(before);
     certificates->sent = true;
-    if (certificates->tls != NULL)
+    if (certificates->set != NULL)
         send_certificates(master);
     certificates_settle(master);
     return true;
@@ -314,11 +297,11 @@ void certificates_publish_one(void *owner, const struct tls_description *descrip
 
 static void publish_table(const struct master *master)
 {
-    const struct tls_context *tls = master->certificates.tls;
+    const struct certificate_set *set = master->certificates.set;
     struct certificate_table table = {.master = master};
 
-    if (tls != NULL)
-        tls_context_describe(tls, certificates_publish_one, &table);
+    if (set != NULL)
+        certificate_set_describe(set, certificates_publish_one, &table);
     segment_store_certificate_count(&master->segment, table.count);
     metric_set(segment_master(&master->segment)->metrics, METRIC_certificates_ending, table.ending);
 }
@@ -364,8 +347,8 @@ static json_t *certificates_list(const struct master *master)
 {
     struct certificate_list list = {master, json_array()};
 
-    if (master->certificates.tls != NULL)
-        tls_context_describe(master->certificates.tls, append_certificate, &list);
+    if (master->certificates.set != NULL)
+        certificate_set_describe(master->certificates.set, append_certificate, &list);
     return list.json;
 }
 

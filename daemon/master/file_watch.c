@@ -82,7 +82,7 @@ void file_watch_look(struct master *master)
         return;
     if (have_changed(&master->users_files, users) && reload_renew(master, RENEWAL_USERS))
         master->users_files.in_use = users;
-    if (master->certificates.tls != NULL &&
+    if (master->certificates.set != NULL &&
         have_changed(&master->certificate_files, certificates) && certificates_renew(master))
         master->certificate_files.in_use = certificates;
 }

@@ -31,7 +31,7 @@
 
 struct cgroup;
 struct rlimit;
-struct tls_context;
+struct certificate_set;
 struct tls_description;
 struct tls_tickets;
 
@@ -89,7 +89,7 @@ struct auxiliary {
 
 /* What TLS needs, and the process that obtains certificates. Times are of the monotonic clock. */
 struct certificates {
-    struct tls_context *tls;     /* NULL: no listen socket needs it */
+    struct certificate_set *set; /* NULL: no listen socket needs it */
     struct tls_tickets *tickets; /* NULL: TLS has not been needed yet */
     uint64_t tickets_ns;         /* when their keys were last rotated */
     struct acme_process process;
@@ -134,7 +134,7 @@ struct reload {
     struct config *previous;            /* while the new workers start, else NULL */
     struct log_files new_logs;          /* opened for the new configuration, meanwhile */
     struct metrics_sockets new_metrics; /* the same */
-    struct tls_context *previous_tls;
+    struct certificate_set *previous_set;
     struct roots previous_roots;
     uint32_t previous_generation;
     bool waiting;           /* another reload has been requested meanwhile */

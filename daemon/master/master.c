@@ -7,7 +7,7 @@
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
 
 #include <errno.h>
@@ -54,8 +54,9 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     address_limits_expire(segment, now);
     handshake_failures_log(&monitor->tls_failures, &handshake_of_tls, segment, now);
     handshake_failures_log(&monitor->proxy_failures, &handshake_of_proxy, segment, now);
-    if (master->certificates.tls != NULL)
-        tls_context_report_expired(master->certificates.tls, (int64_t)(clock_wall_ns() / NS_PER_S));
+    if (master->certificates.set != NULL)
+        certificate_set_report_expired(master->certificates.set,
+                                       (int64_t)(clock_wall_ns() / NS_PER_S));
     /* What timers do earlier, unless there was no memory to set them. */
     master_changed(master);
     supervisor_reconcile(master);
@@ -166,7 +167,7 @@ static void end_master(struct master *master)
     host_table_free(&master->hosts);
     roots_close(&master->roots);
     roots_close(&master->reload.previous_roots);
-    tls_context_free(master->certificates.tls);
+    certificate_set_free(master->certificates.set);
     tls_tickets_free(master->certificates.tickets);
     if (master->certificates.process.program_fd >= 0)
         close(master->certificates.process.program_fd);

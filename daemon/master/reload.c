@@ -13,7 +13,7 @@
 #include "daemon/config/rules.h"
 #include "daemon/config/value.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static int renew_certificates(struct master *master, char *why, size_t size)
 
     if (renewal == RENEWAL_CONFIG || renewal == RENEWAL_MODEL)
         return certificates_load(master, why, size);
-    tls_context_hold(master->certificates.tls);
+    certificate_set_hold(master->certificates.set);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int prepare_auxiliary(struct master *master, char *why, size_t size)
 static int prepare_reload(struct master *master, char *why, size_t size)
 {
     struct reload *reload = &master->reload;
-    struct tls_context *previous = master->certificates.tls;
+    struct certificate_set *previous = master->certificates.set;
 
     if (prepare_auxiliary(master, why, size) != 0)
         return -1;
@@ -202,7 +202,7 @@ static int prepare_reload(struct master *master, char *why, size_t size)
             if (host_table_assign_logs(&master->hosts, master->config, &reload->new_logs.targets,
                                        why, size) == 0 &&
                 renew_certificates(master, why, size) == 0) {
-                reload->previous_tls = previous;
+                reload->previous_set = previous;
                 return 0;
             }
             host_table_abandon(&master->hosts, &master->segment);
@@ -438,8 +438,8 @@ int act_commit_reload(struct master *master)
         roots_committed(master, &reload->previous_roots);
     roots_close(&reload->previous_roots);
     free_config(previous, master->config);
-    tls_context_free(reload->previous_tls);
-    reload->previous_tls = NULL;
+    certificate_set_free(reload->previous_set);
+    reload->previous_set = NULL;
     if (renewal == RENEWAL_USERS)
         event_log(LEVEL_INFO, "new users files in use, generation %u", master->workers.generation);
     if (renewal != RENEWAL_CONFIG)
@@ -467,9 +467,9 @@ int act_abandon_reload(struct master *master)
     master->config = reload->previous;
     if (reload->renewal == RENEWAL_MODEL)
         master->config->workers_model = reload->model_before;
-    tls_context_free(master->certificates.tls);
-    master->certificates.tls = reload->previous_tls;
-    reload->previous_tls = NULL;
+    certificate_set_free(master->certificates.set);
+    master->certificates.set = reload->previous_set;
+    reload->previous_set = NULL;
     supervisor_set_generation(master, reload->previous_generation);
     end_reload(reload);
     return 0;
@@ -508,7 +508,7 @@ void reload_free(struct reload *reload)
 {
     metrics_sockets_close(&reload->new_metrics);
     log_files_close(&reload->new_logs);
-    tls_context_free(reload->previous_tls);
+    certificate_set_free(reload->previous_set);
     json_decref(reload->changed);
     free(reload->last_failure);
     free(reload->refusal);

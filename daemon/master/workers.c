@@ -5,7 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/worker/worker.h"
 
@@ -168,7 +168,7 @@ static pid_t fork_worker(const struct worker_process *worker, const struct pairs
 {
     struct master *master = worker->master;
     struct worker_setup setup = {.config = master->config,
-                                 .tls = master->certificates.tls,
+                                 .certificates = master->certificates.set,
                                  .tickets = master->certificates.tickets,
                                  .segment = &master->segment,
                                  .slot = worker->slot,
@@ -194,7 +194,6 @@ static pid_t fork_worker(const struct worker_process *worker, const struct pairs
 
 int worker_process_start(struct worker_process *worker)
 {
-    struct tls_context *tls = worker->master->certificates.tls;
     struct pairs pairs;
 
     if (open_pairs(&pairs) != 0)
@@ -215,7 +214,7 @@ int worker_process_start(struct worker_process *worker)
         return -1;
     }
     worker->started_ns = worker->answered_ns = clock_monotonic_ns();
-    worker->tls = tls_context_hold(tls);
+    worker->certificates = certificate_set_hold(worker->master->certificates.set);
     worker->keys_links = worker->certificates_sent = 0;
     return 0;
 }
@@ -242,8 +241,8 @@ void worker_process_ended(struct worker_process *worker)
     worker->returned_count = worker->returned_room = 0;
     worker->killed_for = NULL;
     worker->resizing = false; /* the worker may have died before its report */
-    tls_context_free(worker->tls);
-    worker->tls = NULL;
+    certificate_set_free(worker->certificates);
+    worker->certificates = NULL;
 }
 
 void worker_process_take_connections(struct worker_process *worker)
@@ -282,12 +281,12 @@ int worker_process_send_links(struct worker_process *worker)
 {
     const struct keys_process *keys = &worker->master->auxiliary.keys;
 
-    if (!tls_context_is_remote(worker->tls) || keys->child.pid == 0)
+    if (!certificate_set_is_remote(worker->certificates) || keys->child.pid == 0)
         return 0;
     while (worker->keys_links < worker->threads_sent) {
         const struct message_keys_link message = {worker->keys_links,
-                                                  tls_context_number(worker->tls)};
-        int link = keys_process_link(keys, worker->tls, worker->slot, worker->pid);
+                                                  certificate_set_number(worker->certificates)};
+        int link = keys_process_link(keys, worker->certificates, worker->slot, worker->pid);
 
         if (link < 0)
             return -1;
@@ -301,23 +300,23 @@ int worker_process_send_links(struct worker_process *worker)
     return 0;
 }
 
-int worker_process_send_certificates(struct worker_process *worker, struct tls_context *tls,
-                                     const struct message_certificates *message, int file)
+int worker_process_send_certificates(struct worker_process *worker, struct certificate_set *set)
 {
-    int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    struct message_certificates message;
+    int copy = fcntl(certificate_set_file(set, &message), F_DUPFD_CLOEXEC, 0);
 
     if (copy < 0)
         return -1;
-    tls_context_free(worker->tls);
-    worker->tls = tls_context_hold(tls);
+    certificate_set_free(worker->certificates);
+    worker->certificates = certificate_set_hold(set);
     worker->keys_links = 0;
     worker_process_send_links(worker); /* what fails is tried again */
-    if (channel_send(worker->commands, MESSAGE_CERTIFICATES, message, sizeof(*message), copy,
+    if (channel_send(worker->commands, MESSAGE_CERTIFICATES, &message, sizeof(message), copy,
                      true) != 0) {
         close(copy);
         return -1;
     }
-    worker->certificates_sent = message->number;
+    worker->certificates_sent = message.number;
     return 0;
 }
 
@@ -397,7 +396,7 @@ void workers_free(struct workers *workers)
         channel_close(workers->worker[i].connections);
         channel_close(workers->worker[i].unread);
         free(workers->worker[i].returned_sockets);
-        tls_context_free(workers->worker[i].tls);
+        certificate_set_free(workers->worker[i].certificates);
     }
     free(workers->worker);
     free(workers->totals);

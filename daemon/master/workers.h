@@ -51,7 +51,7 @@ struct worker_process {
     uint64_t *returned_sockets;
     size_t returned_count, returned_room; /* the room is 0 or a power of two */
     uint64_t received_before;             /* connections_received of its slot when it started */
-    struct tls_context *tls;              /* a reference: its certificates; NULL: none */
+    struct certificate_set *certificates; /* a reference; NULL: none */
     uint32_t keys_links;                  /* threads with a link to the keys process */
     uint32_t certificates_sent; /* their number, until it reports that it uses them; else 0 */
 };
@@ -139,8 +139,7 @@ int totals_init(struct master *master);
  * TLS, whose certificates are in FILE as MESSAGE says, is for its new connections; links to the keys
  * process come first. Returns 0, or -1: it keeps those that it has.
  */
-int worker_process_send_certificates(struct worker_process *worker, struct tls_context *tls,
-                                     const struct message_certificates *message, int file);
+int worker_process_send_certificates(struct worker_process *worker, struct certificate_set *set);
 
 void worker_process_send_memory(const struct worker_process *worker);
 void worker_process_send_offload(const struct worker_process *worker);

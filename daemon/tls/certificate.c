@@ -1,7 +1,5 @@
 #include "daemon/tls/certificate.h"
 
-#include "daemon/tls/private_keys.h"
-
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -128,16 +126,6 @@ int tls_certificate_parse(struct tls_certificate *certificate, const char *text,
     snprintf(why, size, "%s: %s", file, reason != NULL ? reason : "out of memory");
     ERR_clear_error();
     return -1;
-}
-
-int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
-                         size_t size)
-{
-    char *text = pem_file_read_public(file, why, size);
-    int failed = text != NULL ? tls_certificate_parse(certificate, text, file, why, size) : -1;
-
-    free(text);
-    return failed;
 }
 
 bool tls_certificate_is_authority(X509 *certificate)

@@ -1,5 +1,5 @@
 /*
- * A certificate with its chain, read from a PEM file. The master, before it forks workers.
+ * A certificate with its chain, in PEM format. Confined children of the master, and workers.
  */
 #ifndef DAEMON_TLS_CERTIFICATE_H
 #define DAEMON_TLS_CERTIFICATE_H
@@ -23,16 +23,12 @@ struct tls_certificate {
 };
 
 /*
- * Reads the certificate in FILE. CERTIFICATE is all zero; its key stays NULL. Returns 0, or -1 with
- * WHY; then call tls_certificate_free() nevertheless.
+ * Reads the certificate and its chain in TEXT (PEM), of FILE. CERTIFICATE is all zero; its key stays
+ * NULL. Returns 0, or -1 with WHY; then call tls_certificate_free() nevertheless.
  */
-int tls_certificate_load(struct tls_certificate *certificate, const char *file, char *why,
-                         size_t size);
-void tls_certificate_free(struct tls_certificate *certificate);
-
-/* The same with the TEXT of FILE. */
 int tls_certificate_parse(struct tls_certificate *certificate, const char *text, const char *file,
                           char *why, size_t size);
+void tls_certificate_free(struct tls_certificate *certificate);
 
 /* True if it may issue others: basicConstraints CA, or keyUsage keyCertSign, or X.509 version 1. */
 bool tls_certificate_is_authority(X509 *certificate);

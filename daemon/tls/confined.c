@@ -21,10 +21,11 @@
 
 enum {
     CPU_S = 1,
-    WAIT_MS = 10000, /* also on a busy machine; nothing else runs in the master meanwhile */
+    WAIT_MS = 10000, /* also on a busy machine */
     MEMORY_BYTES = 64 * 1024 * 1024,
-    FILE_BYTES = 1024 * 1024,
+    FILE_BYTES = 4 * 1024 * 1024,
     NOT_CONFINED = 2, /* exit status */
+    CONFINED_DESCRIPTORS_MAX = 3,
 };
 
 /* In the child */
@@ -65,90 +66,108 @@ static int limit_memory(void)
                  : -1;
 }
 
-static int confine(const struct config *config, int fd, int report)
+static int confine(const struct config *config, const int *fd, size_t count, int report)
 {
-    const int keep[] = {fd, report};
+    int keep[CONFINED_DESCRIPTORS_MAX + 1];
     const struct sandbox_setup sandbox = {
-        .role = SANDBOX_PARSER, .config = config, .keep = keep, .keep_count = 2};
+        .role = SANDBOX_PARSER, .config = config, .keep = keep, .keep_count = count + 1};
 
-    if (limit(RLIMIT_CPU, CPU_S) != 0 || limit(RLIMIT_FSIZE, FILE_BYTES) != 0 ||
-        (sandbox_features().built && limit_memory() != 0))
-        return -1;
-    if (config == NULL)
-        return 0;
+    memcpy(keep, fd, count * sizeof(*fd));
+    keep[count] = report;
     events_attach(NULL, 0); /* the ring of the segment is the master's */
-    return unmap_segment() == 0 ? sandbox_enter(&sandbox) : -1;
-}
-
-static _Noreturn void run_confined(const struct config *config, int fd, int report,
-                                   confined_work *work, void *argument, char *why, size_t size)
-{
-    if (confine(config, fd, report) != 0)
-        _exit(NOT_CONFINED);
-    if (work(argument, why, size))
-        _exit(EXIT_SUCCESS);
-    _exit(write(report, why, strlen(why)) >= 0 ? EXIT_FAILURE : NOT_CONFINED);
+    if (limit(RLIMIT_CPU, CPU_S) != 0 || limit(RLIMIT_FSIZE, FILE_BYTES) != 0 ||
+        (sandbox_features().built && limit_memory() != 0) || unmap_segment() != 0)
+        return -1;
+    return sandbox_enter(&sandbox);
 }
 
 /* In the master */
 
-/* Reads what the child reports, up to its end, and reaps it. Returns its wait status. */
-static int await_child(pid_t child, int report, char *why, size_t size)
+int confined_start(struct confined *confined, const struct config *config, const char *file,
+                   const int *fd, size_t count, confined_work *work, void *argument)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + WAIT_MS * NS_PER_MS, now_ns;
-    struct pollfd readable = {.fd = report, .events = POLLIN};
-    size_t length = 0;
-    ssize_t got = 1;
-    int status = 0;
-
-    while (got > 0 && (now_ns = clock_monotonic_ns()) < deadline_ns && length + 1 < size) {
-        if (poll(&readable, 1, (int)((deadline_ns - now_ns) / NS_PER_MS)) <= 0)
-            continue;
-        got = read(report, why + length, size - 1 - length);
-        length += got > 0 ? (size_t)got : 0;
-    }
-    why[length] = '\0';
-    if (got != 0)
-        kill(child, SIGKILL); /* it has written all that fits, or takes too long */
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status;
-}
-
-enum confined_result confined_run(const struct config *config, const char *file, int fd,
-                                  confined_work *work, void *argument, char *why, size_t size)
-{
-    int report[2], status;
     sigset_t all, before;
-    pid_t child;
+    int report[2];
 
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        snprintf(why, size, "%s: %s", file, strerror(errno));
-        return CONFINED_FAILED;
+    *confined = (struct confined){.report = -1, .file = file};
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
+        snprintf(confined->why, sizeof(confined->why), "%s: %s", file, strerror(errno));
+        return -1;
     }
     fflush(NULL);
     sigfillset(&all); /* a handler of the master must not run in the child */
     sigprocmask(SIG_BLOCK, &all, &before);
-    child = fork();
-    if (child == 0)
-        run_confined(config, fd, report[1], work, argument, why, size);
+    confined->child = fork();
+    if (confined->child == 0) {
+        if (confine(config, fd, count, report[1]) != 0)
+            _exit(NOT_CONFINED);
+        if (work(argument, confined->why, sizeof(confined->why)))
+            _exit(EXIT_SUCCESS);
+        _exit(write(report[1], confined->why, strlen(confined->why)) >= 0 ? EXIT_FAILURE
+                                                                          : NOT_CONFINED);
+    }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (child < 0)
-        snprintf(why, size, "%s: %s", file, strerror(errno));
     close(report[1]);
-    status = child > 0 ? await_child(child, report[0], why, size) : 0;
+    if (confined->child > 0) {
+        confined->report = report[0];
+        confined->deadline_ns = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+        return 0;
+    }
+    snprintf(confined->why, sizeof(confined->why), "%s: %s", file, strerror(errno));
+    confined->child = 0;
     close(report[0]);
-    if (child < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == NOT_CONFINED)) {
-        if (child > 0)
-            snprintf(why, size, "%s: the process that reads it cannot be confined", file);
+    return -1;
+}
+
+/* Reads what the child reports. Returns false if more may come. */
+static bool read_report(struct confined *confined)
+{
+    size_t room = sizeof(confined->why) - 1 - confined->length;
+    ssize_t got = read(confined->report, confined->why + confined->length, room);
+
+    confined->length += got > 0 ? (size_t)got : 0;
+    confined->why[confined->length] = '\0';
+    return got == 0 || room == 0;
+}
+
+void confined_abandon(struct confined *confined)
+{
+    if (confined->child > 0) {
+        kill(confined->child, SIGKILL); /* it may have closed its end, and run on */
+        while (waitpid(confined->child, &confined->status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (confined->report >= 0)
+        close(confined->report);
+    confined->child = 0;
+    confined->report = -1;
+}
+
+enum confined_result confined_result(struct confined *confined, bool wait)
+{
+    struct pollfd readable = {.fd = confined->report, .events = POLLIN};
+    uint64_t now_ns;
+
+    while (!read_report(confined) && (now_ns = clock_monotonic_ns()) < confined->deadline_ns) {
+        if (!wait)
+            return CONFINED_RUNS;
+        poll(&readable, 1, (int)((confined->deadline_ns - now_ns) / NS_PER_MS) + 1);
+    }
+    confined_abandon(confined);
+    if (WIFEXITED(confined->status) && WEXITSTATUS(confined->status) == EXIT_SUCCESS)
+        return CONFINED_DONE;
+    if (WIFEXITED(confined->status) && WEXITSTATUS(confined->status) == NOT_CONFINED) {
+        snprintf(confined->why, sizeof(confined->why),
+                 "%s: the process that reads it cannot be confined", confined->file);
         return CONFINED_FAILED;
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
-        return CONFINED_DONE;
-    if (why[0] == '\0' && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-        snprintf(why, size, "%s: ended the process that reads it by signal %d", file,
-                 WTERMSIG(status));
-    else if (why[0] == '\0')
-        snprintf(why, size, "%s: takes more than %d s of CPU time to read", file, CPU_S);
+    if (confined->why[0] == '\0' && WIFSIGNALED(confined->status) &&
+        WTERMSIG(confined->status) != SIGKILL)
+        snprintf(confined->why, sizeof(confined->why),
+                 "%s: ended the process that reads it by signal %d", confined->file,
+                 WTERMSIG(confined->status));
+    else if (confined->why[0] == '\0')
+        snprintf(confined->why, sizeof(confined->why),
+                 "%s: takes more than %d s of CPU time to read", confined->file, CPU_S);
     return CONFINED_REFUSED;
 }

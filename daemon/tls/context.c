@@ -1,24 +1,19 @@
 #include "daemon/tls/context.h"
 
 #include "common/macros.h"
-#include "daemon/base/events.h"
-#include "daemon/base/memory_file.h"
 #include "daemon/base/messages.h"
 #include "daemon/tls/certificate.h"
-#include "daemon/tls/managed.h"
+#include "daemon/tls/checked_certificate.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/tls/validation.h"
 
-#include <errno.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -39,16 +34,14 @@ static const char *const groups[] = {"X25519MLKEM768/X25519:P-256:P-384", "X2551
 
 /* Protocols that ALPN offers, the preferred one first: a length and a name each (RFC 7301). */
 static char alpn_protocols[] = "\x02h2\x08http/1.1";
-enum { ALPN_HTTP2_BYTES = 3, DAY_S = 86400 };
+enum { ALPN_HTTP2_BYTES = 3 };
 
 /* Sessions of one context are resumed only with the same text. */
 static const unsigned char session_context[] = "webserverd";
 
 /* One certificate, with others of the same names but another kind of key beside it. */
 struct tls_host {
-    const char *file; /* valid while it is loaded */
     struct tls_certificate certificate;
-    uint32_t end_reports; /* number of expiry_days[] that were logged */
     SSL_CTX *context;
 };
 
@@ -56,8 +49,6 @@ struct tls_context {
     _Atomic uint32_t references;
     uint32_t number;
     bool remote;         /* signatures come from the keys process */
-    bool tls12;          /* besides TLS 1.3 */
-    int keys;            /* their file: private_keys.h; -1: none, as they are in this process */
     SSL_CTX *validation; /* answers tls-alpn-01 */
     size_t count;
     struct tls_host host[]; /* ordered as in the configuration; the first one is the default */
@@ -110,7 +101,7 @@ static int select_host(SSL *ssl, int *alert, void *argument)
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Making a context. The master. */
+/* Making a context */
 
 static bool use_groups(SSL_CTX *context)
 {
@@ -206,223 +197,100 @@ static int make_host_context(struct tls_context *all, struct tls_host *host,
     return 0;
 }
 
-static int fail_openssl(const char *file, const char *otherwise, char *why, size_t size)
+static void fail_openssl(const char *file, const char *otherwise, char *why, size_t size)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 
     snprintf(why, size, "%s: %s", file, reason != NULL ? reason : otherwise);
     ERR_clear_error();
-    return -1;
 }
 
-/*
- * Reads certificates, and their keys into context->keys. Without KEYS, each is in the same file.
- * GIVEN: they are files of the administrator, whose modes may be wrong.
- */
-static int load_certificate_files(struct tls_context *context, const struct config_words *files,
-                                  const struct config_words *keys, bool given, char *why,
-                                  size_t size)
+bool tls_context_accepts(const struct config *config, const struct tls_certificate *certificate,
+                         const char *file, char *why, size_t size)
 {
-    for (size_t i = 0; i < files->count; i++) {
-        struct tls_host *host = &context->host[context->count++];
-        const char *key_file = keys->count > 0 ? keys->item[i] : files->item[i];
+    SSL_CTX *context = ssl_context_new(config, NULL);
+    EVP_PKEY *key = NULL;
+    bool good = context != NULL && use_certificate(context, certificate) == 0;
 
-        host->file = files->item[i];
-        if (given)
-            private_keys_warn(key_file);
-        if (tls_certificate_load(&host->certificate, host->file, why, size) != 0 ||
-            private_keys_add(context->keys, key_file, host->certificate.leaf, host->file, why,
-                             size) != 0)
-            return -1;
-        if (given && tls_certificate_is_authority(host->certificate.leaf))
-            event_log(LEVEL_WARN,
-                      "the certificate %s is that of an authority (CA): its key can issue "
-                      "certificates for any name; use one with basicConstraints CA:FALSE",
-                      host->file);
+    if (good && config->tls_keys_process) {
+        key = remote_key_new(X509_get0_pubkey(certificate->leaf), 0);
+        good = key != NULL;
     }
-    return 0;
-}
-
-/* Those of [tls] first: the first one is the default. */
-static int load_all_certificates(struct tls_context *context, const struct config *config,
-                                 const struct managed_certificates *managed, char *why, size_t size)
-{
-    if (load_certificate_files(context, &config->tls_certificate, &config->tls_key, true, why,
-                               size) != 0)
-        return -1;
-    for (size_t i = 0; i < config->host_count; i++) {
-        const struct config_host *host = &config->hosts[i];
-
-        if (host->given[HOST_KEY_certificate] &&
-            load_certificate_files(context, &host->certificate, &host->key, true, why, size) != 0)
-            return -1;
-    }
-    if (managed != NULL && load_certificate_files(context, &managed->certificate, &managed->key,
-                                                  false, why, size) != 0)
-        return -1;
-    if (memory_file_seal(context->keys) == 0)
-        return 0;
-    snprintf(why, size, "cannot seal the file of the private keys: %s", strerror(errno));
-    return -1;
-}
-
-static size_t count_certificates(const struct config *config)
-{
-    size_t count = config->tls_certificate.count;
-
-    for (size_t i = 0; i < config->host_count; i++)
-        if (config->hosts[i].given[HOST_KEY_certificate])
-            count += config->hosts[i].certificate.count;
-    return count;
-}
-
-static int make_remote_keys(struct tls_context *context, char *why, size_t size)
-{
-    static const char unknown[] =
-        "its key is neither RSA, nor EC, nor Ed25519; use it with [tls] keys_process = off";
-
-    for (size_t i = 0; i < context->count; i++) {
-        struct tls_host *host = &context->host[i];
-        EVP_PKEY *public_key = X509_get0_pubkey(host->certificate.leaf);
-
-        host->certificate.key = remote_key_new(public_key, (uint32_t)i);
-        if (host->certificate.key == NULL)
-            return fail_openssl(host->file, unknown, why, size);
-    }
-    return 0;
-}
-
-/* Reads the keys, which the workers then have in their memory. */
-static int read_keys(struct tls_context *context, char *why, size_t size)
-{
-    EVP_PKEY **key = calloc(context->count + 1, sizeof(EVP_PKEY *));
-    int failed = key != NULL ? private_keys_read(context->keys, key, context->count) : -1;
-
-    for (size_t i = 0; i < context->count && failed == 0; i++)
-        context->host[i].certificate.key = key[i];
-    if (failed != 0)
-        snprintf(why, size, "cannot read the private keys: out of memory");
-    free(key);
-    close(context->keys);
-    context->keys = -1;
-    return failed;
-}
-
-static int64_t asn1_seconds(const ASN1_TIME *when)
-{
-    struct tm fields;
-
-    return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
-}
-
-void tls_context_report_expired(struct tls_context *context, int64_t now_s)
-{
-    static const int64_t expiry_days[] = {14, 7, 2, 0};
-
-    for (size_t i = 0; i < context->count; i++) {
-        struct tls_host *host = &context->host[i];
-        int64_t end_s = asn1_seconds(X509_get0_notAfter(host->certificate.leaf));
-        int64_t life_s = end_s - asn1_seconds(X509_get0_notBefore(host->certificate.leaf));
-        const char *name = host->certificate.name_count > 0 ? host->certificate.name[0] : "?";
-        uint32_t reached = 0;
-
-        for (uint32_t k = 0; k < ARRAY_LENGTH(expiry_days); k++)
-            if (end_s - now_s <= expiry_days[k] * DAY_S && expiry_days[k] * DAY_S < life_s / 3)
-                reached = k + 1;
-        if (reached <= host->end_reports)
-            continue;
-        host->end_reports = reached;
-        if (end_s <= now_s)
-            event_log(LEVEL_ERROR, "the certificate for %s has ended: clients reject it", name);
-        else
-            event_log(LEVEL_WARN, "the certificate for %s ends in less than %ld days", name,
-                      (long)expiry_days[reached - 1]);
-    }
-}
-
-void tls_context_describe(const struct tls_context *context,
-                          void (*show)(void *owner, const struct tls_description *description),
-                          void *owner)
-{
-    for (size_t i = 0; i < context->count; i++) {
-        const struct tls_certificate *certificate = &context->host[i].certificate;
-        char issuer[256] = "";
-        struct tls_description description = {
-            .issuer = issuer,
-            .name = certificate->name,
-            .name_count = certificate->name_count,
-            .not_before_s = asn1_seconds(X509_get0_notBefore(certificate->leaf)),
-            .not_after_s = asn1_seconds(X509_get0_notAfter(certificate->leaf))};
-
-        X509_NAME_oneline(X509_get_issuer_name(certificate->leaf), issuer, sizeof(issuer));
-        show(owner, &description);
-    }
+    if (!good)
+        fail_openssl(file,
+                     context == NULL ? "out of memory"
+                                     : "its key is neither RSA, nor EC, nor Ed25519; use it with "
+                                       "[tls] keys_process = off",
+                     why, size);
+    EVP_PKEY_free(key);
+    SSL_CTX_free(context);
+    return good;
 }
 
 /* What the handshakes use, when the certificates and their keys are complete. */
-static int make_contexts(struct tls_context *context, const struct config *config,
-                         struct tls_tickets *tickets, char *why, size_t size)
+static bool make_contexts(struct tls_context *context, const struct config *config,
+                          struct tls_tickets *tickets)
 {
     for (size_t i = 0; i < context->count; i++)
         if (make_host_context(context, &context->host[i], config, tickets) != 0)
-            return fail_openssl(context->host[i].file, "out of memory", why, size);
+            return false;
     context->validation = validation_context_new();
-    if (context->validation == NULL)
-        return fail_openssl("tls-alpn-01", "out of memory", why, size);
-    validation_recognize(context->host[0].context, context->validation);
-    return 0;
+    if (context->validation != NULL)
+        validation_recognize(context->host[0].context, context->validation);
+    return context->validation != NULL;
 }
 
-static int load_hosts(struct tls_context *context, const struct config *config,
-                      const struct managed_certificates *managed, struct tls_tickets *tickets,
-                      char *why, size_t size)
+static bool read_saved_chain(struct tls_certificate *certificate, int file, off_t *at)
 {
-    context->keys = private_keys_open(why, size);
-    if (context->keys < 0 || load_all_certificates(context, config, managed, why, size) != 0 ||
-        (context->remote ? make_remote_keys(context, why, size) : read_keys(context, why, size)) !=
-            0)
-        return -1;
-    return make_contexts(context, config, tickets, why, size);
+    uint32_t length;
+    char *text, why[256];
+    bool done;
+
+    if (pread(file, &length, sizeof(length), *at) != (ssize_t)sizeof(length) ||
+        length > CERTIFICATE_FILE_BYTES_MAX)
+        return false;
+    text = calloc(1, (size_t)length + 1);
+    done = text != NULL &&
+           pread(file, text, length, *at + (off_t)sizeof(length)) == (ssize_t)length &&
+           tls_certificate_parse(certificate, text, "certificate", why, sizeof(why)) == 0;
+    free(text);
+    *at += (off_t)sizeof(length) + (off_t)length;
+    return done;
 }
 
-static struct tls_context *context_new(const struct config *config, uint32_t number, size_t count)
+static bool read_certificates(struct tls_context *context, uint32_t count, int file)
 {
-    struct tls_context *context = calloc(1, sizeof(*context) + count * sizeof(struct tls_host));
+    off_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct tls_certificate *certificate = &context->host[context->count++].certificate;
+
+        if (!read_saved_chain(certificate, file, &at))
+            return false;
+        certificate->key = context->remote ? remote_key_new(X509_get0_pubkey(certificate->leaf), i)
+                                           : private_key_read(file, &at);
+        if (certificate->key == NULL)
+            return false;
+    }
+    return true;
+}
+
+struct tls_context *tls_context_new(const struct message_certificates *message, int file,
+                                    const struct config *config, struct tls_tickets *tickets)
+{
+    struct tls_context *context =
+        calloc(1, sizeof(*context) + message->count * sizeof(struct tls_host));
 
     if (context == NULL)
         return NULL;
     atomic_init(&context->references, 1);
-    context->keys = -1;
-    context->number = number;
+    context->number = message->number;
     context->remote = config->tls_keys_process;
-    context->tls12 = config->tls_protocols != TLS_PROTOCOLS_MODERN;
-    return context;
-}
-
-struct tls_context *tls_context_new(const struct config *config,
-                                    const struct managed_certificates *managed,
-                                    struct tls_tickets *tickets, char *why, size_t size)
-{
-    static uint32_t number;
-    size_t count = count_certificates(config) + (managed != NULL ? managed->certificate.count : 0);
-    struct tls_context *context = context_new(config, ++number, count);
-    char reason[512];
-
-    /* All that OpenSSL reads from files, it reads here: workers cannot. */
-    if (context == NULL ||
-        OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
-                             OPENSSL_INIT_LOAD_CRYPTO_STRINGS,
-                         NULL) != 1) {
-        free(context);
-        snprintf(why, size, "[tls] certificate: out of memory");
-        return NULL;
-    }
-    if (load_hosts(context, config, managed, tickets, reason, sizeof(reason)) != 0) {
-        snprintf(why, size, "[tls] certificate: %s", reason);
-        tls_context_free(context);
-        return NULL;
-    }
-    return context;
+    if (read_certificates(context, message->count, file) && make_contexts(context, config, tickets))
+        return context;
+    ERR_clear_error();
+    tls_context_free(context);
+    return NULL;
 }
 
 struct tls_context *tls_context_hold(struct tls_context *context)
@@ -442,15 +310,7 @@ void tls_context_free(struct tls_context *context)
         tls_certificate_free(&context->host[i].certificate);
     }
     SSL_CTX_free(context->validation);
-    if (context->keys >= 0)
-        close(context->keys);
     free(context);
-}
-
-void tls_context_forget_files(struct tls_context *context)
-{
-    if (context != NULL)
-        context->keys = -1;
 }
 
 bool tls_context_is_remote(const struct tls_context *context)
@@ -463,13 +323,6 @@ uint32_t tls_context_number(const struct tls_context *context)
     return context->number;
 }
 
-int tls_context_keys(const struct tls_context *context, struct message_keys_set *set)
-{
-    *set = (struct message_keys_set){
-        .set = context->number, .count = (uint32_t)context->count, .tls12 = context->tls12};
-    return context->keys;
-}
-
 SSL *tls_context_connect(const struct tls_context *context, const struct segment *segment)
 {
     SSL *ssl = SSL_new(context->host[0].context);
@@ -477,115 +330,4 @@ SSL *tls_context_connect(const struct tls_context *context, const struct segment
     if (ssl != NULL)
         validation_attach(ssl, segment);
     return ssl;
-}
-
-/*
- * The certificates as a file: for each its chain in PEM format and, unless the keys process signs,
- * its key (PKCS#8 or traditional, DER). Each is after its length.
- */
-
-enum { CHAIN_BYTES_MAX = 1024 * 1024 };
-
-static bool write_part(int file, const void *bytes, size_t length)
-{
-    uint32_t head = (uint32_t)length;
-
-    return length <= CHAIN_BYTES_MAX && write(file, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
-           write(file, bytes, length) == (ssize_t)length;
-}
-
-static bool write_chain(int file, const struct tls_certificate *certificate)
-{
-    BIO *text = BIO_new(BIO_s_mem());
-    bool done = text != NULL && PEM_write_bio_X509(text, certificate->leaf) == 1;
-    char *bytes;
-    long length;
-
-    for (int i = 0; done && i < sk_X509_num(certificate->chain); i++)
-        done = PEM_write_bio_X509(text, sk_X509_value(certificate->chain, i)) == 1;
-    if (done) {
-        length = BIO_get_mem_data(text, &bytes);
-        done = write_part(file, bytes, (size_t)length);
-    }
-    BIO_free(text);
-    return done;
-}
-
-static bool write_key(int file, const EVP_PKEY *key)
-{
-    unsigned char *bytes = NULL;
-    int length = i2d_PrivateKey(key, &bytes);
-    bool done = length > 0 && write_part(file, bytes, (size_t)length);
-
-    OPENSSL_clear_free(bytes, length > 0 ? (size_t)length : 0);
-    return done;
-}
-
-int tls_context_save(const struct tls_context *context, struct message_certificates *message)
-{
-    int file = memory_file_open("certificates");
-    bool done = file >= 0;
-
-    for (size_t i = 0; i < context->count && done; i++)
-        done = write_chain(file, &context->host[i].certificate) &&
-               (context->remote || write_key(file, context->host[i].certificate.key));
-    ERR_clear_error();
-    if (done && memory_file_seal(file) == 0) {
-        *message = (struct message_certificates){.number = context->number,
-                                                 .count = (uint32_t)context->count};
-        return file;
-    }
-    if (file >= 0)
-        close(file);
-    return -1;
-}
-
-static bool read_saved_chain(struct tls_certificate *certificate, int file, off_t *at)
-{
-    uint32_t length;
-    char *text, why[256];
-    bool done;
-
-    if (pread(file, &length, sizeof(length), *at) != (ssize_t)sizeof(length) ||
-        length > CHAIN_BYTES_MAX)
-        return false;
-    text = calloc(1, (size_t)length + 1);
-    done = text != NULL &&
-           pread(file, text, length, *at + (off_t)sizeof(length)) == (ssize_t)length &&
-           tls_certificate_parse(certificate, text, "certificate", why, sizeof(why)) == 0;
-    free(text);
-    *at += (off_t)sizeof(length) + (off_t)length;
-    return done;
-}
-
-static int read_certificates(struct tls_context *context, uint32_t count, int file)
-{
-    off_t at = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct tls_host *host = &context->host[context->count++];
-        struct tls_certificate *certificate = &host->certificate;
-
-        host->file = "certificate";
-        if (!read_saved_chain(certificate, file, &at))
-            return -1;
-        if (!context->remote && (certificate->key = private_key_read(file, &at)) == NULL)
-            return -1;
-    }
-    return 0;
-}
-
-struct tls_context *tls_context_restore(const struct message_certificates *message, int file,
-                                        const struct config *config, struct tls_tickets *tickets)
-{
-    struct tls_context *context = context_new(config, message->number, message->count);
-    char why[512];
-
-    if (context != NULL && read_certificates(context, message->count, file) == 0 &&
-        (!context->remote || make_remote_keys(context, why, sizeof(why)) == 0) &&
-        make_contexts(context, config, tickets, why, sizeof(why)) == 0)
-        return context;
-    ERR_clear_error();
-    tls_context_free(context);
-    return NULL;
 }

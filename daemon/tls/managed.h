@@ -1,32 +1,23 @@
 /*
- * Managed certificates, which the server obtains itself: those in [acme] state_dir, and self-signed
- * ones for names that have none yet, and for development. Their files are written by the ACME
- * process, which the master does not trust: a confined child checks a copy of each, and only that
- * copy is used. The master.
+ * Certificates that the server obtains itself: files in [acme] state_dir, which the ACME process
+ * writes, whom the master does not trust; and self-signed ones for names that have none yet, and for
+ * development. The master.
  */
 #ifndef DAEMON_TLS_MANAGED_H
 #define DAEMON_TLS_MANAGED_H
-
-#include "daemon/config/config.h"
 
 #include <limits.h>
 #include <openssl/x509.h>
 #include <stdbool.h>
 
-/* Paths, as in [tls] certificate and key, of sealed copies in memory: /proc/self/fd/FD. */
-struct managed_certificates {
-    struct config_words certificate, key;
-    int *fd; /* as many as certificates */
-};
-
 /*
- * Finds a certificate for each name of [acme] in DIRECTORY, the state directory. MANAGED is all
- * zero. One that cannot be used is logged and renamed. A new self-signed one replaces it, or one
- * that is missing. Returns 0, or -1 with WHY; then call managed_certificates_free() nevertheless.
+ * Opens the file BASE in DIRECTORY, the state directory; PATH is for messages. Returns a descriptor,
+ * or -1 with WHY, which is empty if there is no such file.
  */
-int managed_certificates_find(const struct config *config, int directory,
-                              struct managed_certificates *managed, char *why, size_t size);
-void managed_certificates_free(struct managed_certificates *managed);
+int managed_open(int directory, const char *base, const char *path, char *why, size_t size);
+
+/* Renames a file that cannot be used, and logs WHY. The ACME process then obtains another one. */
+void managed_set_aside(int directory, const char *base, const char *why);
 
 struct self_signed {
     char certificate[PATH_MAX]; /* paths of the files */
@@ -40,6 +31,9 @@ struct self_signed {
  */
 int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,
                       size_t size);
+
+/* The same in memory; the caller frees both in any case. Returns false: out of memory. */
+bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *host);
 
 /* The paths that self_signed_write() writes. */
 void self_signed_paths(struct self_signed *files, const char *directory, const char *name);

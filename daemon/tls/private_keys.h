@@ -1,8 +1,7 @@
 /*
  * The private keys of one configuration, in a file in memory that no process maps: a process has
- * them only if it has its descriptor and reads it. A child of the master parses the files of keys,
- * so the master, whose memory the workers inherit, has no trace of them, also when it reads
- * certificates.
+ * them only if it has its descriptor and reads it. A confined child parses the files of keys, so the
+ * master, whose memory the workers inherit, has no trace of them.
  */
 #ifndef DAEMON_TLS_PRIVATE_KEYS_H
 #define DAEMON_TLS_PRIVATE_KEYS_H
@@ -13,28 +12,16 @@
 #include <sys/types.h>
 
 /*
- * Returns the text of FILE, in which spaces replace every private key: none stays in memory. The
- * caller frees it. NULL with WHY.
+ * The key in TEXT (PEM) of KEY_FILE, if it belongs to LEAF, the certificate in CERTIFICATE_FILE. The
+ * caller frees it. NULL with WHY. A confined child, like the next.
  */
-char *pem_file_read_public(const char *file, char *why, size_t size);
+EVP_PKEY *private_key_parse(const char *text, const char *key_file, X509 *leaf,
+                            const char *certificate_file, char *why, size_t size);
 
-/* An empty file. Returns its descriptor, or -1 with WHY. The master, like the next two. */
-int private_keys_open(char *why, size_t size);
+/* True if KEY, of FILE, is of a kind that the ACME process obtains; else WHY. */
+bool private_key_is_obtained_kind(const EVP_PKEY *key, const char *file, char *why, size_t size);
 
-/*
- * Adds the key in the file KEY_FILE (PEM), after it has checked that it belongs to LEAF, the
- * certificate in the file CERTIFICATE_FILE. Returns 0, or -1 with WHY.
- */
-int private_keys_add(int keys, const char *key_file, X509 *leaf, const char *certificate_file,
-                     char *why, size_t size);
-
-/*
- * In a confined child: true if the key in TEXT is of a kind that the ACME process obtains, and
- * belongs to LEAF. FILE is for WHY.
- */
-bool private_key_check(const char *text, X509 *leaf, const char *file, char *why, size_t size);
-
-/* Logs a warning if other users can read the file KEY_FILE. */
+/* Logs a warning if other users can read the file KEY_FILE. The master. */
 void private_keys_warn(const char *key_file);
 
 /*

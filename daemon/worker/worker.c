@@ -12,6 +12,7 @@
 #include "daemon/content/cache.h"
 #include "daemon/http/logins.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/tickets.h"
 #include "daemon/transaction/accounting.h"
@@ -174,7 +175,7 @@ static void set_certificates(struct worker *worker, const struct message_certifi
                              int fd)
 {
     struct tls_context *tls =
-        fd < 0 ? NULL : tls_context_restore(message, fd, worker->context.config, worker->tickets);
+        fd < 0 ? NULL : tls_context_new(message, fd, worker->context.config, worker->tickets);
     const struct message_certificates_done report = {message->number, tls != NULL};
 
     if (fd >= 0)
@@ -736,8 +737,14 @@ static int enter_sandbox(const struct sites *sites, const struct worker_setup *s
 {
     const struct files_root *root = &sites->site[0].root;
     int *roots = calloc(sites->count, sizeof(*roots)), failed;
-    const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->alive_fd,
-                        root->descriptors};
+    struct message_certificates message;
+    const int keep[] = {
+        setup->command_fd,
+        setup->connection_fd,
+        setup->doorbell,
+        setup->alive_fd,
+        root->descriptors,
+        setup->certificates != NULL ? certificate_set_file(setup->certificates, &message) : -1};
     const struct sandbox_setup sandbox = {
         .role = SANDBOX_WORKER,
         .config = setup->config,
@@ -756,6 +763,24 @@ static int enter_sandbox(const struct sites *sites, const struct worker_setup *s
     failed = sandbox_enter(&sandbox);
     free(roots);
     return failed;
+}
+
+/* The bytes of certificates may come from a process that was taken over, so they are parsed here. */
+static int use_first_certificates(struct worker *worker, const struct worker_setup *setup)
+{
+    struct message_certificates message;
+    int file;
+
+    worker->tickets = setup->tickets;
+    if (setup->certificates == NULL)
+        return 0;
+    file = certificate_set_file(setup->certificates, &message);
+    worker->context.tls = tls_context_new(&message, file, setup->config, setup->tickets);
+    close(file);
+    if (worker->context.tls != NULL)
+        return 0;
+    event_log(LEVEL_ERROR, "cannot use the certificates: out of memory");
+    return -1;
 }
 
 static int make_queue(struct worker *worker)
@@ -794,10 +819,9 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
         worker->base == NULL || mailbox_open(&worker->mailbox, 0, NULL) != 0)
         return -1;
     worker->context.segment = setup->segment;
-    worker->context.tls = setup->tls;
-    tls_context_forget_files(setup->tls);
     worker->context.tls_covers = transport_tls_covers;
-    worker->tickets = setup->tickets;
+    if (use_first_certificates(worker, setup) != 0)
+        return -1;
     worker->context.worker_slot = setup->slot;
     worker->context.host_places = setup->host_places;
     worker->shortages.deliver_sweep = deliver_sweep_all;

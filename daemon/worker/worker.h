@@ -11,16 +11,15 @@
 
 struct host_place;
 struct rlimit;
-struct tls_context;
+struct certificate_set;
 struct tls_tickets;
 
 /* What the worker inherits from the master. All borrowed, except the channels. */
 struct worker_setup {
     const struct config *config;
-    struct tls_context
-        *tls; /* the worker takes over a reference; NULL: no listen socket needs it */
+    const struct certificate_set *certificates; /* NULL: no listen socket needs them */
     struct segment *segment;
-    struct tls_tickets *tickets;          /* used by tls; the worker receives new keys */
+    struct tls_tickets *tickets;          /* the worker receives new keys */
     uint32_t slot;                        /* number of the worker in the segment */
     const struct host_place *host_places; /* [sites]; NULL: hosts are not counted */
     const int *roots; /* [sites] open document roots; -1: that of site 0. The worker owns them */

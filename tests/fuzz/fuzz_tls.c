@@ -8,9 +8,11 @@
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "daemon/base/memory_file.h"
+#include "daemon/base/messages.h"
 #include "daemon/config/load.h"
 #include "daemon/connection/connection.h"
 #include "daemon/connection/transport.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
@@ -105,6 +107,8 @@ static void make_server(void)
     const struct config_sources sources = {.overrides = overrides,
                                            .override_count = ARRAY_LENGTH(overrides)};
     static struct config config;
+    struct message_certificates message;
+    struct certificate_set *set;
     struct self_signed files;
 
     MUST(mkdtemp(directory) != NULL &&
@@ -112,8 +116,12 @@ static void make_server(void)
     snprintf(certificate, sizeof(certificate), "tls.certificate=%s", files.certificate);
     snprintf(key, sizeof(key), "tls.key=%s", files.key);
     MUST(config_load(&config, &sources, stderr) == 0);
-    context = tls_context_new(&config, NULL, tls_tickets_new(), why, sizeof(why));
+    set = certificate_set_load(&config, -1, why, sizeof(why));
+    MUST(set != NULL);
+    context =
+        tls_context_new(&message, certificate_set_file(set, &message), &config, tls_tickets_new());
     MUST(context != NULL);
+    certificate_set_free(set);
     unlink(files.certificate);
     unlink(files.key);
     rmdir(directory);

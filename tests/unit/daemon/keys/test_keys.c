@@ -2,7 +2,7 @@
 #include "daemon/keys/keys.h"
 
 #include "common/macros.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/remote_key.h"
 #include "tests/unit/event_output.h"
@@ -561,32 +561,34 @@ static void process_without_a_sandbox_ends(void **state)
 }
 
 /* A certificate with its key, which the caller frees. */
-static struct tls_context *make_context(X509 **certificate)
+static struct certificate_set *make_set(X509 **certificate)
 {
     struct self_signed files;
     char why[512], *path[] = {files.certificate, files.key};
     struct config config = {.tls_certificate = {.item = path, .count = 1},
                             .tls_key = {.item = path + 1, .count = 1},
-                            .tls_keys_process = true};
-    struct tls_context *tls;
+                            .tls_keys_process = true,
+                            .server_user = (char *)"",
+                            .server_group = (char *)""};
+    struct certificate_set *set;
     FILE *file;
 
     own_directory_make();
     assert_int_equal(self_signed_write(&files, own_directory, "localhost", why, sizeof(why)), 0);
-    tls = tls_context_new(&config, NULL, NULL, why, sizeof(why));
-    assert_non_null(tls);
+    set = certificate_set_load(&config, -1, why, sizeof(why));
+    assert_non_null(set);
     file = fopen(files.certificate, "r");
     *certificate = PEM_read_X509(file, NULL, NULL, NULL);
     fclose(file);
     assert_int_equal(own_directory_remove(), 0);
-    return tls;
+    return set;
 }
 
-static void link_signs_with_the_keys_of_its_context(void **state)
+static void link_signs_with_the_keys_of_its_set(void **state)
 {
     X509 *certificate;
-    struct tls_context *tls = make_context(&certificate);
-    int fd = keys_process_link(&scene.process, tls, WORKER, PID), before;
+    struct certificate_set *set = make_set(&certificate);
+    int fd = keys_process_link(&scene.process, set, WORKER, PID), before;
 
     (void)state;
     assert_true(fd >= 0);
@@ -600,11 +602,11 @@ static void link_signs_with_the_keys_of_its_context(void **state)
     kill(scene.process.child.pid, SIGKILL);
     assert_int_equal(waitpid(scene.process.child.pid, NULL, 0), scene.process.child.pid);
     before = open_descriptors();
-    assert_int_equal(keys_process_link(&scene.process, tls, WORKER, PID), -1);
+    assert_int_equal(keys_process_link(&scene.process, set, WORKER, PID), -1);
     assert_int_equal(open_descriptors(), before);
     child_forget(&scene.process.child);
     X509_free(certificate);
-    tls_context_free(tls);
+    certificate_set_free(set);
 }
 
 static void process_that_runs_is_not_started_again(void **state)
@@ -747,7 +749,7 @@ int main(void)
         TEST(end_of_the_master_ends_all_clients),
         TEST(process_leaves_no_core),
         cmocka_unit_test_setup_teardown(process_without_a_sandbox_ends, open_scene, close_scene),
-        TEST(link_signs_with_the_keys_of_its_context),
+        TEST(link_signs_with_the_keys_of_its_set),
         TEST(process_that_runs_is_not_started_again),
         TEST(end_is_counted_and_the_next_start_waits),
         cmocka_unit_test_setup_teardown(start_without_descriptors_fails, open_scene, close_scene),

@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
-#include "daemon/tls/context.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
 #include "tests/unit/own_segment.h"
 

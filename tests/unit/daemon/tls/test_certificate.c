@@ -1,4 +1,4 @@
-/* Certificates from files, and which hosts they match (RFC 9525 section 6.3). */
+/* Certificates in PEM format, and which hosts they match (RFC 9525 section 6.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,18 +145,15 @@ static void authority_is_recognized(void **state)
 
 enum { TEXT = 8192, WHY = 8192 };
 
-static char path[64], pem[TEXT], why[WHY];
+static char pem[TEXT], all[4 * TEXT], why[WHY];
 
-/* Writes TEXT, and COUNT times a certificate of localhost, to the file. */
-static void put(const char *text, int count)
+/* TEXT, and COUNT times a certificate of localhost. */
+static const char *repeat(const char *text, int count)
 {
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    fputs(text, file);
+    strcpy(all, text);
     for (int i = 0; i < count; i++)
-        fputs(pem, file);
-    assert_int_equal(fclose(file), 0);
+        strcat(all, pem);
+    return all;
 }
 
 static int make_directory(void **state)
@@ -166,7 +163,6 @@ static int make_directory(void **state)
 
     (void)state;
     own_directory_make();
-    snprintf(path, sizeof(path), "%s/file.pem", own_directory);
     assert_int_equal(self_signed_write(&files, own_directory, "localhost", why, sizeof(why)), 0);
     file = fopen(files.certificate, "r");
     assert_true(fread(pem, 1, sizeof(pem) - 1, file) > 0);
@@ -180,14 +176,15 @@ static int remove_directory(void **state)
 }
 
 /* Its alternative names have addresses, too. */
-static void file_has_a_chain_and_names(void **state)
+static void text_has_a_chain_and_names(void **state)
 {
     (void)state;
     for (int more = 0; more < 3; more++) {
         struct tls_certificate certificate = {0};
 
-        put("text\n", 1 + more);
-        assert_int_equal(tls_certificate_load(&certificate, path, why, sizeof(why)), 0);
+        assert_int_equal(tls_certificate_parse(&certificate, repeat("text\n", 1 + more), "file.pem",
+                                               why, sizeof(why)),
+                         0);
         assert_int_equal(sk_X509_num(certificate.chain), more);
         assert_int_equal(certificate.name_count, 1);
         assert_string_equal(certificate.name[0], "localhost");
@@ -197,26 +194,27 @@ static void file_has_a_chain_and_names(void **state)
     }
 }
 
-static void unusable_file_is_explained(void **state)
+static void unusable_text_is_explained(void **state)
 {
     static const struct {
-        const char *text, *why; /* the end of the reason */
+        const char *text, *why;
         int certificates;
     } cases[] = {
-        {"", ": contains no certificate in PEM format", 0},
-        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", ": bad base64 decode", 0},
-        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", ": bad base64 decode", 1},
+        {"", "file.pem: contains no certificate in PEM format", 0},
+        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+         "file.pem: bad base64 decode", 0},
+        {"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+         "file.pem: bad base64 decode", 1},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct tls_certificate certificate = {0};
-        size_t begin = strlen(path);
+        const char *text = repeat(cases[i].text, cases[i].certificates);
 
-        put(cases[i].text, cases[i].certificates);
-        assert_int_equal(tls_certificate_load(&certificate, path, why, sizeof(why)), -1);
-        assert_memory_equal(why, path, begin);
-        assert_string_equal(why + begin, cases[i].why);
+        assert_int_equal(tls_certificate_parse(&certificate, text, "file.pem", why, sizeof(why)),
+                         -1);
+        assert_string_equal(why, cases[i].why);
         assert_int_equal(ERR_peek_error(), 0);
         tls_certificate_free(&certificate);
     }
@@ -229,9 +227,9 @@ int main(void)
         cmocka_unit_test(names_include_names),
         cmocka_unit_test(every_name_counts),
         cmocka_unit_test(authority_is_recognized),
-        cmocka_unit_test_setup_teardown(file_has_a_chain_and_names, make_directory,
+        cmocka_unit_test_setup_teardown(text_has_a_chain_and_names, make_directory,
                                         remove_directory),
-        cmocka_unit_test_setup_teardown(unusable_file_is_explained, make_directory,
+        cmocka_unit_test_setup_teardown(unusable_text_is_explained, make_directory,
                                         remove_directory),
     };
 

@@ -1,6 +1,6 @@
 /*
- * Certificates that a running worker gets in a file: it serves what the master has loaded, with the
- * private key or with that of the keys process, and many renewals leave nothing behind.
+ * Certificates that a worker gets in a file: it serves what the master has loaded, with the private
+ * key or with that of the keys process, and many renewals leave nothing behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 
 #include "daemon/base/memory_file.h"
 #include "daemon/base/messages.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
 
@@ -27,7 +28,9 @@ static struct self_signed one, other;
 static char *certificates[] = {one.certificate, other.certificate};
 static char *keys[] = {one.key, other.key};
 static struct config config = {.tls_certificate = {.item = certificates, .count = 2},
-                               .tls_key = {.item = keys, .count = 2}};
+                               .tls_key = {.item = keys, .count = 2},
+                               .server_user = (char *)"",
+                               .server_group = (char *)""};
 
 static int begin(void **state)
 {
@@ -63,31 +66,29 @@ static size_t count_descriptors(void)
     return count;
 }
 
-static struct tls_context *load(void)
+static struct certificate_set *load(void)
 {
     char why[512] = "";
-    struct tls_context *loaded = tls_context_new(&config, NULL, NULL, why, sizeof(why));
+    struct certificate_set *set = certificate_set_load(&config, -1, why, sizeof(why));
 
-    if (loaded == NULL)
+    if (set == NULL)
         fail_msg("%s", why);
-    return loaded;
+    return set;
 }
 
-/* As the master and a worker do. */
-static struct tls_context *renew(const struct tls_context *loaded)
+/* As a worker does, at its start or when it gets renewed ones. */
+static struct tls_context *use(const struct certificate_set *set)
 {
     struct message_certificates message;
-    int file = tls_context_save(loaded, &message);
-    struct tls_context *received;
+    int file = certificate_set_file(set, &message);
+    struct tls_context *context;
 
-    assert_true(file >= 0);
     assert_true(memory_file_is_sealed(file));
     assert_int_equal(message.count, 2);
-    received = tls_context_restore(&message, file, &config, NULL);
-    assert_non_null(received);
-    assert_int_equal(tls_context_number(received), tls_context_number(loaded));
-    close(file);
-    return received;
+    context = tls_context_new(&message, file, &config, NULL);
+    assert_non_null(context);
+    assert_int_equal(tls_context_number(context), certificate_set_number(set));
+    return context;
 }
 
 /* Whose private key is in this process. */
@@ -123,21 +124,27 @@ static void many_renewals_leave_nothing(void **state)
 
     (void)state;
     for (int remote = 0; remote < 2; remote++) {
+        struct certificate_set *set;
         struct tls_context *used;
 
         config.tls_keys_process = remote;
-        used = load();
+        set = load();
+        used = use(set);
+        certificate_set_free(set);
         before = count_descriptors();
         for (int i = 0; i < RENEWALS; i++) {
-            struct tls_context *loaded = load(), *received = renew(loaded);
+            struct tls_context *received;
 
+            set = load();
+            received = use(set);
             assert_true(tls_context_number(received) > tls_context_number(used));
             assert_int_equal(tls_context_is_remote(received), remote);
+            assert_int_equal(certificate_set_is_remote(set), remote);
             if (!remote) {
                 expect_handshake(received, "one.example");
                 expect_handshake(received, "other.example");
             }
-            tls_context_free(loaded);
+            certificate_set_free(set);
             tls_context_free(used);
             used = received;
         }
@@ -149,13 +156,14 @@ static void many_renewals_leave_nothing(void **state)
 /* The handshake keeps the certificates that it has begun with. */
 static void context_lives_as_long_as_its_references(void **state)
 {
-    struct tls_context *loaded, *received;
+    struct certificate_set *set;
+    struct tls_context *received;
 
     (void)state;
     config.tls_keys_process = false;
-    loaded = load();
-    received = tls_context_hold(renew(loaded));
-    tls_context_free(loaded);
+    set = load();
+    received = tls_context_hold(use(set));
+    certificate_set_free(set);
     tls_context_free(received);
     expect_handshake(received, "one.example");
     tls_context_free(received);
@@ -163,9 +171,9 @@ static void context_lives_as_long_as_its_references(void **state)
 
 static void file_that_ends_early_is_refused(void **state)
 {
-    struct tls_context *loaded = load();
+    struct certificate_set *set = load();
     struct message_certificates message;
-    int file = tls_context_save(loaded, &message), part = memory_file_open("part");
+    int file = certificate_set_file(set, &message), part = memory_file_open("part");
     char bytes[16384];
     ssize_t length = pread(file, bytes, sizeof(bytes), 0);
 
@@ -173,11 +181,10 @@ static void file_that_ends_early_is_refused(void **state)
     assert_true(length > 0);
     for (ssize_t i = 0; i < length; i += 97) {
         assert_int_equal(pwrite(part, bytes, (size_t)i, 0), i);
-        assert_null(tls_context_restore(&message, part, &config, NULL));
+        assert_null(tls_context_new(&message, part, &config, NULL));
     }
     close(part);
-    close(file);
-    tls_context_free(loaded);
+    certificate_set_free(set);
 }
 
 int main(void)

@@ -10,8 +10,11 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "daemon/base/messages.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/tls/certificate_set.h"
 #include "daemon/tls/managed.h"
+#include "daemon/tls/private_keys.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -44,7 +47,7 @@ enum { TEXT = 8192, VALID_DAYS = 397 };
 static char why[TEXT];
 static int descriptors_before;
 static struct config config;
-static struct managed_certificates managed;
+static struct certificate_set *set;
 static struct self_signed files;
 
 static int set_up(void **state)
@@ -65,9 +68,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    managed_certificates_free(&managed);
-    assert_null(managed.certificate.item);
-    assert_int_equal(managed.key.count, 0);
+    certificate_set_free(set);
+    set = NULL;
     assert_int_equal(open_descriptors(), descriptors_before);
     return own_directory_remove();
 }
@@ -310,12 +312,11 @@ static void unwritten_files_are_removed(void **state)
 
 static int find(void)
 {
-    int directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), failed;
+    int directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    managed_certificates_free(&managed);
-    failed = managed_certificates_find(&config, directory, &managed, why, sizeof(why));
-    close(directory);
-    return failed;
+    certificate_set_free(set);
+    set = certificate_set_load(&config, directory, why, sizeof(why));
+    return set != NULL ? 0 : -1;
 }
 
 /* Writes the path of FILE in the state directory. */
@@ -365,25 +366,38 @@ static bool exists(const char *file)
     return lstat(path_of(file), &status) == 0;
 }
 
-/* The certificate in the copy, whose key is there, too. The caller frees it. */
-static X509 *read_managed(size_t i)
+/* The certificate, whose key is there, too. The caller frees it. */
+static X509 *read_managed(uint32_t number)
 {
-    FILE *file = fopen(managed.certificate.item[i], "r");
-    EVP_PKEY *private;
-    X509 *certificate;
+    struct message_certificates message;
+    int file = certificate_set_file(set, &message);
+    X509 *certificate = NULL;
+    off_t at = 0;
 
-    assert_non_null(file);
-    assert_string_equal(managed.certificate.item[i], managed.key.item[i]);
-    certificate = PEM_read_X509(file, NULL, NULL, NULL);
-    rewind(file);
-    private = PEM_read_PrivateKey(file, NULL, NULL, NULL);
-    assert_int_equal(X509_check_private_key(certificate, private), 1);
-    EVP_PKEY_free(private);
-    fclose(file);
+    assert_int_equal(message.count, 2);
+    for (uint32_t i = 0; i <= number; i++) {
+        static char text[TEXT];
+        EVP_PKEY *private;
+        uint32_t length;
+        BIO *reader;
+
+        assert_int_equal(pread(file, &length, sizeof(length), at), sizeof(length));
+        at += (off_t)sizeof(length);
+        assert_true(length < sizeof(text));
+        assert_int_equal(pread(file, text, length, at), length);
+        at += (off_t)length;
+        private = private_key_read(file, &at);
+        X509_free(certificate);
+        reader = BIO_new_mem_buf(text, (int)length);
+        certificate = PEM_read_bio_X509(reader, NULL, NULL, NULL);
+        assert_int_equal(X509_check_private_key(certificate, private), 1);
+        BIO_free(reader);
+        EVP_PKEY_free(private);
+    }
     return certificate;
 }
 
-static void expect_certificate(size_t i, const char *host)
+static void expect_certificate(uint32_t i, const char *host)
 {
     X509 *certificate = read_managed(i);
 
@@ -395,8 +409,6 @@ static void missing_certificates_are_self_signed(void **state)
 {
     (void)state;
     assert_int_equal(find(), 0);
-    assert_int_equal(managed.certificate.count, 2);
-    assert_int_equal(managed.key.count, 2);
     expect_certificate(0, ONE);
     expect_certificate(1, TWO);
     assert_int_equal(event_count(), 0);
@@ -419,7 +431,6 @@ static void copy_of_an_obtained_certificate_is_used(void **state)
     assert_int_equal(truncate(path_of(TWO ".pem"), 0), 0);
     used = read_managed(1);
     assert_int_equal(X509_cmp(used, obtained), 0);
-    assert_int_equal(fcntl(managed.fd[1], F_GET_SEALS) & F_SEAL_WRITE, F_SEAL_WRITE);
     assert_int_equal(event_count(), 0);
     expect_certificate(0, ONE);
     X509_free(obtained);
@@ -697,10 +708,13 @@ static void file_that_cannot_be_renamed_is_reported(void **state)
 
 static void no_name_needs_no_certificate(void **state)
 {
+    struct message_certificates message;
+
     (void)state;
     config.acme_names.count = 0;
     assert_int_equal(find(), 0);
-    assert_int_equal(managed.certificate.count, 0);
+    certificate_set_file(set, &message);
+    assert_int_equal(message.count, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
