@@ -11,6 +11,7 @@
 #include "common/segment_writer.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/base/loop.h"
 #include "daemon/master/command.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 /*
- * A process that has been taken over must not keep the master busy with certificates. The check of
+ * A process that has been taken over must not keep the machine busy with certificates. The check of
  * each may take a second of CPU time, so the pause is at least nine times as long as all of it took.
  */
 static const uint64_t LOAD_PAUSE_NS = 5 * NS_PER_S;
@@ -31,11 +32,11 @@ enum { LOAD_PAUSE_TIMES = 9 };
 /* A certificate that ends so soon, and within a third of its life, should have been renewed. */
 enum { ENDING_S = 14 * 86400 };
 
-/* Returns the state directory of [acme], or -1: not enabled; or with WHY, which is "" before. */
-static int open_state(const struct master *master, char *why, size_t size)
+/* DIRECTORY: that of [acme]; -1: it is not enabled. Returns 0, or -1 with WHY. */
+static int open_state(const struct config *config, int *directory, char *why, size_t size)
 {
-    why[0] = '\0';
-    return master->config->acme_enabled ? acme_open_state(master->config, why, size) : -1;
+    *directory = config->acme_enabled ? acme_open_state(config, why, size) : -1;
+    return config->acme_enabled && *directory < 0 ? -1 : 0;
 }
 
 int certificates_load(struct master *master, char *why, size_t size)
@@ -49,8 +50,7 @@ int certificates_load(struct master *master, char *why, size_t size)
             certificates->tickets = tls_tickets_new();
             certificates->tickets_ns = clock_monotonic_ns();
         }
-        directory = open_state(master, why, size);
-        if (why[0] == '\0')
+        if (open_state(master->config, &directory, why, size) == 0)
             set = certificate_set_load(master->config, directory, why, size);
         if (set == NULL)
             return -1;
@@ -72,24 +72,110 @@ static void send_certificates(struct master *master)
             certificates_refused(&workers->worker[i]);
 }
 
+/* The next loading waits for a multiple of the time of this one. */
+static void end_checks(struct certificates *certificates)
+{
+    uint64_t now_ns = clock_monotonic_ns(),
+             pause_ns = LOAD_PAUSE_TIMES * (now_ns - certificates->checks_ns);
+
+    loop_free_event(certificates->check_ended);
+    certificates->check_ended = NULL;
+    certificate_loading_free(certificates->checks);
+    certificates->checks = NULL;
+    certificates->next_load_ns = now_ns + (pause_ns > LOAD_PAUSE_NS ? pause_ns : LOAD_PAUSE_NS);
+}
+
+static void use_renewed(struct master *master, struct certificate_set *set)
+{
+    struct certificates *certificates = &master->certificates;
+
+    certificate_set_free(certificates->set);
+    certificates->set = set;
+    certificates->sent = true;
+    send_certificates(master);
+    certificates_settle(master);
+}
+
+static void await_check(struct master *master);
+
+static void continue_checks(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
+    struct certificate_set *set;
+    char why[512];
+
+    loop_free_event(certificates->check_ended);
+    certificates->check_ended = NULL;
+    if (reload_must_wait(master)) {
+        certificates_abandon_checks(certificates);
+        return;
+    }
+    switch (certificate_loading_continue(certificates->checks, false, why, sizeof(why))) {
+    case CERTIFICATES_LOADING:
+        await_check(master);
+        return;
+    case CERTIFICATES_UNUSABLE:
+        event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
+        end_checks(certificates);
+        return;
+    case CERTIFICATES_LOADED:
+        set = certificate_loading_take(certificates->checks);
+        end_checks(certificates);
+        use_renewed(master, set);
+    }
+}
+
+static void on_check_ended(evutil_socket_t fd, short what, void *master)
+{
+    (void)fd, (void)what;
+    continue_checks(master);
+}
+
+/* Without memory for the event, the master looks once a second. */
+static void await_check(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
+
+    certificates->check_ended =
+        event_new(master->base, certificate_loading_descriptor(certificates->checks), EV_READ,
+                  on_check_ended, master);
+    if (certificates->check_ended != NULL)
+        event_add(certificates->check_ended, NULL);
+}
+
 bool certificates_renew(struct master *master)
 {
     struct certificates *certificates = &master->certificates;
-    struct certificate_set *before = certificates->set;
     char why[512];
+    int directory;
 
-    if (reload_must_wait(master))
+    if (certificates->checks != NULL || reload_must_wait(master))
         return false;
-    if (certificates_load(master, why, sizeof(why)) != 0) {
+    certificates->checks_ns = clock_monotonic_ns();
+    if (open_state(master->config, &directory, why, sizeof(why)) == 0)
+        certificates->checks = certificate_loading_new(master->config, directory, why, sizeof(why));
+    if (certificates->checks != NULL) {
+        await_check(master);
+    } else {
         event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
-        return true;
+        end_checks(certificates);
     }
-    certificate_set_free(before);
-    certificates->sent = true;
-    if (certificates->set != NULL)
-        send_certificates(master);
-    certificates_settle(master);
     return true;
+}
+
+void certificates_abandon_checks(struct certificates *certificates)
+{
+    if (certificates->checks == NULL)
+        return;
+    end_checks(certificates);
+    certificates->pending = certificates->loading = true;
+    certificates->again = false;
+}
+
+bool certificates_reaped(struct certificates *certificates, pid_t pid, int status)
+{
+    return certificates->checks != NULL &&
+           certificate_loading_reaped(certificates->checks, pid, status);
 }
 
 void certificates_refused(struct worker_process *worker)
@@ -162,18 +248,12 @@ void certificates_rotate_tickets(struct master *master, uint64_t now_ns)
 static void start_renewing(struct master *master)
 {
     struct certificates *certificates = &master->certificates;
-    uint64_t now = clock_monotonic_ns(), pause_ns;
 
-    if (!certificates->pending || now < certificates->next_load_ns)
-        return;
-    if (reload_must_wait(master))
-        return;
-    certificates->loading = true;
-    certificates->again = false;
-    certificates_renew(master);
-    pause_ns = LOAD_PAUSE_TIMES * (clock_monotonic_ns() - now);
-    certificates->next_load_ns =
-        clock_monotonic_ns() + (pause_ns > LOAD_PAUSE_NS ? pause_ns : LOAD_PAUSE_NS);
+    if (certificates->pending && clock_monotonic_ns() >= certificates->next_load_ns &&
+        listeners_need_tls(master->listeners) && certificates_renew(master)) {
+        certificates->loading = true;
+        certificates->again = false;
+    }
 }
 
 static void on_renewed(void *context)
@@ -199,6 +279,8 @@ void certificates_init(struct master *master)
 
 void certificates_free(struct certificates *certificates)
 {
+    loop_free_event(certificates->check_ended);
+    certificates->check_ended = NULL;
     acme_process_free(&certificates->process);
 }
 
@@ -311,6 +393,8 @@ void certificates_check(struct master *master, uint64_t now_ns)
     acme_process_check(&master->certificates.process, master->config->workers_heartbeat_timeout,
                        master->monitor.resumed_ns, now_ns);
     child_check_threads(&master->certificates.process.child);
+    if (master->certificates.checks != NULL)
+        continue_checks(master);
     reconcile_acme(master);
     start_renewing(master);
     publish_table(master);

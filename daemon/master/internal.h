@@ -31,6 +31,7 @@
 
 struct cgroup;
 struct rlimit;
+struct certificate_loading;
 struct certificate_set;
 struct tls_description;
 struct tls_tickets;
@@ -99,6 +100,10 @@ struct certificates {
     bool again;            /* ...and since then another one is new */
     bool sent;             /* renewed ones, of which some workers have not reported the use */
     uint64_t next_load_ns; /* before it, the ACME process causes no other one */
+
+    struct certificate_loading *checks; /* of renewed ones; NULL: none */
+    uint64_t checks_ns;                 /* since when */
+    struct event *check_ended;
 };
 
 /* What a reload replaces. */
@@ -490,6 +495,15 @@ void certificates_stop(struct master *master);
  * later.
  */
 bool certificates_renew(struct master *master);
+
+/*
+ * Before a reload, which loads all certificates, or at the end. If the reload fails, they are loaded
+ * later.
+ */
+void certificates_abandon_checks(struct certificates *certificates);
+
+/* True if PID, which has been reaped with STATUS, was checking a certificate. */
+bool certificates_reaped(struct certificates *certificates, pid_t pid, int status);
 
 /* A process has changed, or WORKER had no memory for the certificates that it was sent. */
 void certificates_settle(struct master *master);

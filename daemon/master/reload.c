@@ -292,6 +292,8 @@ int act_start_reload(struct master *master)
     struct config *config = config_of_reload(master);
     bool waited = reload->waiting;
 
+    certificates_abandon_checks(&master->certificates);
+
     reload->waiting = false;
     reload->started++;
     if (config != NULL && take_over_config(master, config) == 0) {
@@ -349,7 +351,8 @@ bool reload_must_wait(const struct master *master)
 
 bool reload_renew(struct master *master, enum renewal renewal)
 {
-    if (reload_must_wait(master))
+    if (reload_must_wait(master) ||
+        (renewal != RENEWAL_MODEL && master->certificates.checks != NULL))
         return false;
     master->reload.renewal = renewal;
     request_and_log(master);

@@ -568,7 +568,8 @@ void supervisor_reap(struct master *master)
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (auxiliary_ended(master, pid, status, how))
+        if (certificates_reaped(&master->certificates, pid, status) ||
+            auxiliary_ended(master, pid, status, how))
             continue;
         if (worker != NULL)
             reap_worker(worker, status, how);

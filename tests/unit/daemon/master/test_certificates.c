@@ -1,5 +1,5 @@
 /*
- * The table of certificates in shared memory; when the keys of session tickets are rotated, and
+ * The table of certificates in shared memory; renewed certificates; when the keys of session tickets are rotated, and
  * that the next master gets them.
  */
 #include "daemon/master/internal.h"
@@ -14,13 +14,18 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
+#include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/certificate_set.h"
+#include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
+#include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { DAY_S = 86400 };
 
@@ -247,7 +252,115 @@ static void next_master_gets_keys_and_their_time(void **state)
     tls_tickets_free(next.tickets);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+/* Renewals: the master does not wait for the children that check certificates */
+
+static struct self_signed files;
+static char *certificate_files[] = {files.certificate}, *key_files[] = {files.key};
+
+static int begin_renewals(void **state)
+{
+    char why[512];
+
+    if (begin(state) != 0)
+        return -1;
+    own_directory_make();
+    config = (struct config){.tls_certificate = {certificate_files, 1},
+                             .tls_key = {key_files, 1},
+                             .server_user = (char *)"",
+                             .server_group = (char *)""};
+    master.life.state = LIFE_serving;
+    master.base = event_base_new();
+    if (sandbox_prepare() != 0 || master.base == NULL ||
+        self_signed_write(&files, own_directory, "a.example", why, sizeof(why)) != 0)
+        return -1;
+    master.certificates.set = certificate_set_load(&config, -1, why, sizeof(why));
+    return master.certificates.set != NULL ? 0 : -1;
+}
+
+static int end_renewals(void **state)
+{
+    certificates_free(&master.certificates);
+    certificate_set_free(master.certificates.set);
+    event_base_free(master.base);
+    return own_directory_remove() == 0 ? end(state) : -1;
+}
+
+/* As the event loop of the master does, up to the last check. */
+static void await_checks(void)
+{
+    while (master.certificates.checks != NULL)
+        assert_int_equal(event_base_loop(master.base, EVLOOP_ONCE), 0);
+}
+
+static void renewed_certificates_are_used_after_their_checks(void **state)
+{
+    struct certificate_set *before = master.certificates.set;
+    uint32_t number = certificate_set_number(before);
+
+    (void)state;
+    assert_true(certificates_renew(&master));
+    assert_non_null(master.certificates.checks);
+    assert_ptr_equal(master.certificates.set, before); /* the child may not even have begun */
+    assert_false(certificates_renew(&master));
+    assert_false(reload_renew(&master, RENEWAL_USERS));
+    await_checks();
+    assert_true(certificate_set_number(master.certificates.set) > number);
+    assert_false(master.certificates.pending);
+}
+
+static void unusable_certificates_change_nothing(void **state)
+{
+    const struct certificate_set *before = master.certificates.set;
+
+    (void)state;
+    assert_int_equal(truncate(files.certificate, 0), 0);
+    assert_true(certificates_renew(&master));
+    await_checks();
+    assert_ptr_equal(master.certificates.set, before);
+    unlink(files.certificate);
+    assert_true(certificates_renew(&master));
+    assert_null(master.certificates.checks);
+    assert_ptr_equal(master.certificates.set, before);
+}
+
+/* The supervisor reaps all children of the master. */
+static void check_that_was_reaped_counts(void **state)
+{
+    const struct certificate_set *before = master.certificates.set;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    assert_true(certificates_renew(&master));
+    pid = waitpid(-1, &status, 0);
+    assert_true(certificates_reaped(&master.certificates, pid, status));
+    assert_false(certificates_reaped(&master.certificates, pid, status));
+    await_checks();
+    assert_ptr_not_equal(master.certificates.set, before);
+    assert_false(certificates_reaped(&master.certificates, pid, status));
+}
+
+/* A reload loads all certificates; if it fails, they are loaded later. */
+static void abandoned_checks_are_pending(void **state)
+{
+    const struct certificate_set *before = master.certificates.set;
+
+    (void)state;
+    assert_true(certificates_renew(&master));
+    certificates_abandon_checks(&master.certificates);
+    assert_null(master.certificates.checks);
+    assert_true(master.certificates.pending);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_ptr_equal(master.certificates.set, before);
+    assert_true(certificates_renew(&master));
+    master.reload.waiting = true;
+    await_checks();
+    assert_true(master.certificates.pending);
+    assert_ptr_equal(master.certificates.set, before);
+}
+
+#define TEST(name)             cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST_OF_RENEWALS(name) cmocka_unit_test_setup_teardown(name, begin_renewals, end_renewals)
 
 int main(void)
 {
@@ -257,6 +370,10 @@ int main(void)
         TEST(certificates_that_end_soon_are_counted),
         TEST(table_has_a_maximum),
         TEST(plan_of_its_only_name_is_shown),
+        TEST_OF_RENEWALS(renewed_certificates_are_used_after_their_checks),
+        TEST_OF_RENEWALS(unusable_certificates_change_nothing),
+        TEST_OF_RENEWALS(check_that_was_reaped_counts),
+        TEST_OF_RENEWALS(abandoned_checks_are_pending),
         cmocka_unit_test(keys_are_rotated_after_half_of_the_session_timeout),
         cmocka_unit_test(master_without_tls_has_no_keys),
         cmocka_unit_test(next_master_gets_keys_and_their_time),
