@@ -5,8 +5,10 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { LINKS_MAX = 40 }; /* as in the kernel */
@@ -165,6 +167,29 @@ int directory_open_entry(int directory, const char *name, int flags, mode_t mode
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
         return fd;
     return openat(directory, name, (int)how.flags, mode);
+}
+
+int directory_bind(int socket, const char *path, mode_t mode, struct stat *status)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct directory_entry entry;
+    mode_t before;
+    int length, result = -1;
+
+    if (directory_find(&entry, path, 0) != 0)
+        return -1;
+    length = entry.weakness[0] == '\0'
+                 ? snprintf(address.sun_path, sizeof(address.sun_path), "%s", path)
+                 : snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s",
+                            entry.directory, entry.name);
+    before = umask(ACCESSPERMS & ~mode); /* a later chmod() could follow a link in its place */
+    errno = ENAMETOOLONG;
+    if ((size_t)length < sizeof(address.sun_path))
+        result = bind(socket, (const struct sockaddr *)&address, sizeof(address));
+    umask(before);
+    if (result == 0)
+        result = fstatat(entry.directory, entry.name, status, AT_SYMLINK_NOFOLLOW);
+    return close_after(entry.directory, result);
 }
 
 int directory_remove(const char *path)

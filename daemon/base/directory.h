@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 struct directory_entry {
     int directory; /* the directory that it is in, an O_PATH descriptor that the caller closes */
@@ -31,6 +31,13 @@ int directory_find(struct directory_entry *entry, const char *path, mode_t make)
  * descriptor, or -1 with errno.
  */
 int directory_open_entry(int directory, const char *name, int flags, mode_t mode);
+
+/*
+ * Binds the UNIX socket SOCKET to PATH, which must not exist, and sets STATUS to that of the new file
+ * with MODE. If others can exchange parts of the path, the socket is bound in the directory that is
+ * held, and getsockname() returns its name in /proc. Returns 0, or -1 with errno.
+ */
+int directory_bind(int socket, const char *path, mode_t mode, struct stat *status);
 
 /* As unlink() and rename(), but follow no link that others could have made. */
 int directory_remove(const char *path);

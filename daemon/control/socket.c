@@ -431,24 +431,20 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
  * Only this user can connect until control_socket_set_access(). Returns the socket, or -1 with
  * errno.
  */
-static int bind_socket(const char *path)
+static int bind_socket(struct control_socket *control)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
-    mode_t before;
-    bool bound;
+    struct stat status;
 
     if (fd < 0)
         return -1;
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    before = umask(0177);
-    bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
-    umask(before);
-    if (bound && listen(fd, BACKLOG) == 0)
-        return fd;
+    if (directory_bind(fd, control->path, 0600, &status) == 0) {
+        control->file_inode = status.st_ino;
+        if (listen(fd, BACKLOG) == 0)
+            return fd;
+        directory_remove(control->path);
+    }
     error = errno;
-    if (bound)
-        directory_remove(path);
     close(fd);
     errno = error;
     return -1;
@@ -492,7 +488,8 @@ static int set_mode_and_group(const struct control_socket *control, mode_t mode,
     if (fd < 0)
         return -1;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (fstat(fd, &status) == 0 && status.st_ino != control->file_inode)
+    if (fstat(fd, &status) == 0 &&
+        (status.st_ino != control->file_inode || !S_ISSOCK(status.st_mode)))
         errno = ESTALE;
     else if (status.st_gid == group || fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH) == 0)
         result = (status.st_mode & ALLPERMS) == mode ? 0 : chmod(path, mode);
@@ -581,22 +578,6 @@ void control_socket_close(struct control_socket *control, bool remove)
     free(control);
 }
 
-/*
- * Identifies the file of the bound socket; removes it if that fails. Returns 0, or -1 with errno.
- */
-static int note_inode(struct control_socket *control)
-{
-    int error;
-
-    control->file_inode = inode_of(control->path);
-    if (control->file_inode != 0)
-        return 0;
-    error = errno;
-    directory_remove(control->path);
-    errno = error;
-    return -1;
-}
-
 struct control_socket *control_socket_open(const struct config *config, bool beside,
                                            struct event_base *base, control_run *run, void *owner,
                                            char *why, size_t size)
@@ -614,8 +595,8 @@ struct control_socket *control_socket_open(const struct config *config, bool bes
     LIST_INIT(&control->clients);
     if (beside)
         control_socket_remove_new(config);
-    control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
-    if (control->fd < 0 || note_inode(control) != 0 || make_control_events(control) != 0) {
+    control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control) : -1;
+    if (control->fd < 0 || make_control_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
         control_socket_close(control, true);

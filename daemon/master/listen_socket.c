@@ -123,16 +123,13 @@ static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
  */
 static int bind_unix(const struct sockaddr_un *address)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result;
-    mode_t before;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct stat status;
 
     if (fd < 0)
         return -1;
     directory_remove(address->sun_path);
-    before = umask(0111); /* a later chmod() could follow a link that replaced the socket */
-    result = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-    umask(before);
-    return result == 0 ? fd : close_failed(fd);
+    return directory_bind(fd, address->sun_path, 0666, &status) == 0 ? fd : close_failed(fd);
 }
 
 int listen_socket_check(const struct config_address *address, const char *key, char *why,
@@ -160,6 +157,15 @@ int listen_socket_check(const struct config_address *address, const char *key, c
     return -1;
 }
 
+/* A UNIX socket can have a name in /proc: directory_bind(). */
+static int read_bound_address(int fd, struct config_address *address)
+{
+    if (address->address.ss_family == AF_UNIX)
+        return 0;
+    address->length = sizeof(address->address);
+    return getsockname(fd, (struct sockaddr *)&address->address, &address->length);
+}
+
 int listen_socket_open(struct config_address *address, uint32_t backlog, bool defer)
 {
     const unsigned int unsent_max = UNSENT_BYTES_MAX;
@@ -174,9 +180,7 @@ int listen_socket_open(struct config_address *address, uint32_t backlog, bool de
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof(unsent_max));
     if (defer)
         switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for one second */
-    address->length = sizeof(address->address);
-    if (listen(fd, (int)backlog) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
+    if (listen(fd, (int)backlog) == 0 && read_bound_address(fd, address) == 0)
         return fd;
     return close_failed(fd);
 }
@@ -215,6 +219,15 @@ void listen_socket_set_text(struct config_address *address)
         snprintf(address->text, sizeof(address->text), "%s:%u",
                  inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)),
                  listen_socket_port(address));
+}
+
+void listen_socket_set_configured(struct config_address *address, const char *text)
+{
+    struct sockaddr_un *path = (struct sockaddr_un *)&address->address;
+
+    snprintf(address->text, sizeof(address->text), "%s", text);
+    if (address->address.ss_family == AF_UNIX && strncmp(text, "unix:", 5) == 0)
+        snprintf(path->sun_path, sizeof(path->sun_path), "%s", text + 5);
 }
 
 void listen_socket_describe(const struct config_address *address, char *text, size_t size)

@@ -358,7 +358,7 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
     if (socket->text[0] == '\0')
         listen_socket_set_text(&bound);
     else
-        memcpy(bound.text, socket->text, sizeof(bound.text));
+        listen_socket_set_configured(&bound, socket->text);
     address = find_address(listeners, &bound);
     if (address == NULL)
         address = append_listen_address(listeners, &bound);

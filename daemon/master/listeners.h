@@ -34,6 +34,9 @@ void listen_socket_update(int fd, uint32_t backlog, bool defer);
 /* Number of connections in the accept queue of the open socket FD; 0 if unknown (UNIX). */
 uint32_t listen_socket_waiting(int fd);
 
+/* Sets the TEXT of the configuration, and the path of a UNIX socket, which can have another name. */
+void listen_socket_set_configured(struct config_address *address, const char *text);
+
 /* Sets the text of an address from getsockname() in the syntax of the configuration. */
 void listen_socket_set_text(struct config_address *address);
 

@@ -16,21 +16,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { OTHER_USER = 65534 };
 
 static int descriptors_before;
-static int openat2_error; /* 0: it is there */
+static int openat2_error;      /* 0: it is there */
+static void (*exchange)(void); /* by another user, just before bind() */
 static struct directory_entry entry;
+static struct stat bound;
 static char why[8192];
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 long __real_syscall(long number, int directory, const char *path, const void *how, size_t size);
 long __wrap_syscall(long number, int directory, const char *path, const void *how, size_t size);
+int __real_bind(int socket, const struct sockaddr *address, socklen_t length);
+int __wrap_bind(int socket, const struct sockaddr *address, socklen_t length);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 long __wrap_syscall(long number, int directory, const char *path, const void *how, size_t size)
@@ -38,6 +44,13 @@ long __wrap_syscall(long number, int directory, const char *path, const void *ho
     assert_int_equal(number, SYS_openat2);
     errno = openat2_error;
     return openat2_error != 0 ? -1 : __real_syscall(number, directory, path, how, size);
+}
+
+int __wrap_bind(int socket, const struct sockaddr *address, socklen_t length)
+{
+    if (exchange != NULL)
+        exchange();
+    return __real_bind(socket, address, length);
 }
 
 /*
@@ -57,6 +70,7 @@ static int make_tree(void **state)
     (void)state;
     own_directory_make();
     openat2_error = 0;
+    exchange = NULL;
     snprintf(command, sizeof(command), script, own_directory);
     if (system(command) != 0)
         return -1;
@@ -311,6 +325,64 @@ static void root_opens_no_directory_that_others_can_replace(void **state)
     assert_int_equal(stat(below("other/target/new"), &status), -1);
 }
 
+/* Binds a socket to PATH, with mode 0620. Returns 0, or errno. */
+static int bind_there(const char *path, char name[sizeof(struct sockaddr_un)])
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = directory_bind(fd, below(path), 0620, &bound) == 0 ? 0 : errno;
+    struct sockaddr_un address = {0};
+    socklen_t length = sizeof(address);
+
+    getsockname(fd, (struct sockaddr *)&address, &length);
+    strcpy(name, address.sun_path);
+    close(fd);
+    return error;
+}
+
+static void socket_is_bound_with_its_mode(void **state)
+{
+    char name[sizeof(struct sockaddr_un)];
+    struct stat status;
+
+    (void)state;
+    assert_int_equal(bind_there("own/link/socket", name), 0);
+    assert_string_equal(name, below("own/link/socket"));
+    assert_int_equal(stat(below("own/target/socket"), &status), 0);
+    assert_int_equal(status.st_mode, S_IFSOCK | 0620);
+    assert_int_equal(status.st_ino, bound.st_ino);
+    assert_int_equal(bind_there("own/link/socket", name), EADDRINUSE);
+    assert_int_equal(bind_there("own/dangling", name), EADDRINUSE);
+    assert_int_equal(bind_there("own/missing/socket", name), ENOENT);
+}
+
+/* Other user: the directory in which the socket is to be, with a link to one of root. */
+static void exchange_target(void)
+{
+    char from[128], to[128];
+
+    snprintf(from, sizeof(from), "%s", below("other/target"));
+    snprintf(to, sizeof(to), "%s", below("other/moved"));
+    assert_int_equal(rename(from, to), 0);
+    snprintf(to, sizeof(to), "%s", below("own/target"));
+    assert_int_equal(symlink(to, from), 0);
+}
+
+static void exchanged_directory_gets_no_socket(void **state)
+{
+    char name[sizeof(struct sockaddr_un)];
+    struct stat status;
+
+    (void)state;
+    give_away("other");
+    assert_int_equal(bind_there("other/link/socket", name), ELOOP);
+    exchange = exchange_target;
+    assert_int_equal(bind_there("other/target/socket", name), 0);
+    assert_int_equal(lstat(below("own/target/socket"), &status), -1);
+    assert_int_equal(lstat(below("other/moved/socket"), &status), 0);
+    assert_int_equal(status.st_ino, bound.st_ino);
+    assert_memory_equal(name, "/proc/self/fd/", 14);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_tree, remove_tree)
 
 int main(void)
@@ -325,6 +397,8 @@ int main(void)
         TEST(missing_directories_are_made),
         TEST(files_of_others_are_not_removed_and_renamed),
         TEST(root_opens_no_directory_that_others_can_replace),
+        TEST(socket_is_bound_with_its_mode),
+        TEST(exchanged_directory_gets_no_socket),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
