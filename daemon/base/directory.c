@@ -169,6 +169,15 @@ int directory_open_entry(int directory, const char *name, int flags, mode_t mode
     return openat(directory, name, (int)how.flags, mode);
 }
 
+/* Keeps errno. */
+static void remove_entry(const struct directory_entry *entry)
+{
+    int error = errno;
+
+    unlinkat(entry->directory, entry->name, 0);
+    errno = error;
+}
+
 int directory_bind(int socket, const char *path, mode_t mode, struct stat *status)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -187,8 +196,11 @@ int directory_bind(int socket, const char *path, mode_t mode, struct stat *statu
     if ((size_t)length < sizeof(address.sun_path))
         result = bind(socket, (const struct sockaddr *)&address, sizeof(address));
     umask(before);
-    if (result == 0)
+    if (result == 0) {
         result = fstatat(entry.directory, entry.name, status, AT_SYMLINK_NOFOLLOW);
+        if (result != 0)
+            remove_entry(&entry);
+    }
     return close_after(entry.directory, result);
 }
 
