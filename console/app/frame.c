@@ -233,9 +233,12 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
     const struct snapshot *now = frame->now;
     struct canvas half = canvas_part(head, 0, 0, 1, head->width / 2);
     char line[512];
-    int x = canvas_text(&half, 0, 0, TONE_VALUE, now->server.name), end, width;
+    int x = 0, end, width;
 
-    x = draw_health(frame, head, (x < half.width ? x : half.width) + HEAD_GAP) + HEAD_GAP;
+    if (source_state(frame->source) != SOURCE_ENDED) /* its reason has the name */
+        x = canvas_text(&half, 0, 0, TONE_VALUE, now->server.name);
+    x = draw_health(frame, head, x > 0 ? (x < half.width ? x : half.width) + HEAD_GAP : 0) +
+        HEAD_GAP;
     width = head->width - x - IDENTITY_WIDTH;
     width = width > COUNTS_WIDTH ? width : COUNTS_WIDTH;
     summary_processes(now, line, sizeof(line), width < head->width - x ? width : head->width - x);
