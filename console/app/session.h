@@ -59,7 +59,7 @@ struct session {
     struct lab *lab; /* borrowed; NULL: no scenario is played */
     struct watch *watch;
     struct controller *controller;
-    uint64_t alerts_reported; /* changes of alerts that were made events */
+    uint64_t alerts_reported;             /* changes of alerts that were made events */
     pid_t alert_programs[ALERT_PROGRAMS]; /* running; 0: none */
     struct screen screen;
     struct timeline timeline;

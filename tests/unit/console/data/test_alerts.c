@@ -211,6 +211,7 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
 {
     static struct alerts alerts;
     static struct marks marks;
+    static struct histogram queue_waits[3];
     struct worker_sample worker = {.slot = 2, .pid = 9, .state = WORKER_SERVING};
 
     (void)state;
@@ -219,6 +220,7 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     begin_health(&alerts);
     snapshot.workers = &worker;
     snapshot.worker_count = 1;
+    snapshot.queue_waits = queue_waits;
     assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
     assert_string_equal(
         health_after(&alerts, &(struct growth){METRIC_workers_died, 1}, 1, 1, &marks),
