@@ -144,6 +144,13 @@ void network_set_complete(struct network_set *set)
     set->count = kept;
 }
 
+bool network_sets_equal(const struct network_set *one, const struct network_set *other)
+{
+    return one->count == other->count &&
+           (one->count == 0 ||
+            memcmp(one->item, other->item, one->count * sizeof(*one->item)) == 0);
+}
+
 bool network_set_contains(const struct network_set *set,
                           const uint8_t address[NETWORK_ADDRESS_BYTES])
 {

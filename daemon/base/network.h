@@ -45,6 +45,8 @@ struct network_set {
 /* Call it when all networks are in SET, in any order: removes those that another one contains. */
 void network_set_complete(struct network_set *set);
 
+bool network_sets_equal(const struct network_set *one, const struct network_set *other);
+
 /* True if a network of SET contains ADDRESS: one binary search. */
 bool network_set_contains(const struct network_set *set,
                           const uint8_t address[NETWORK_ADDRESS_BYTES]);

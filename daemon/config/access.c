@@ -1,5 +1,8 @@
 #include "daemon/config/internal.h"
 
+#include "daemon/base/hash.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,16 +257,27 @@ int config_users_renew(struct config *config, FILE *errors)
 
 /* Printing */
 
+/* The comment makes another content of a file a change of the section, and says what it has. */
+static void print_networks(const char *key, const struct config_networks *networks, FILE *out)
+{
+    const struct network_set *set = &networks->set;
+
+    if (networks->text == NULL)
+        return;
+    if (strchr(networks->text, '@') != NULL)
+        fprintf(out, "# %zu networks, checksum %016" PRIx64 "\n", set->count,
+                hash_bytes((const char *)set->item, set->count * sizeof(*set->item), 0));
+    fprintf(out, "%s = %s\n", key, networks->text);
+}
+
 void config_access_print(const struct config *config, FILE *out)
 {
     for (size_t i = 0; i < config->access_count; i++) {
         const struct config_access *section = &config->access[i];
 
         config_scope_print(&section->scope, "access", out);
-        if (section->allow.text != NULL)
-            fprintf(out, "allow = %s\n", section->allow.text);
-        if (section->deny.text != NULL)
-            fprintf(out, "deny = %s\n", section->deny.text);
+        print_networks("allow", &section->allow, out);
+        print_networks("deny", &section->deny, out);
         if (section->realm != NULL)
             fprintf(out, "realm = %s\n", section->realm);
         if (section->users.file != NULL)

@@ -37,6 +37,13 @@ static char *key_text(const struct config *config, size_t number)
     return config_value_text(key, (const char *)config + key->offset);
 }
 
+static const struct network_set *networks_of_key(const struct config *config, size_t number)
+{
+    return &((const struct config_networks *)((const char *)config + config_keys[number].offset))
+                ->set;
+}
+
+/* Lists of networks are compared, too: their files may have other ones. */
 static bool differs(const struct config *one, const struct config *other, size_t number)
 {
     char *a = key_text(one, number), *b = key_text(other, number);
@@ -44,6 +51,9 @@ static bool differs(const struct config *one, const struct config *other, size_t
 
     free(a);
     free(b);
+    if (config_keys[number].type == CONFIG_NETWORKS)
+        different |=
+            !network_sets_equal(networks_of_key(one, number), networks_of_key(other, number));
     return different;
 }
 

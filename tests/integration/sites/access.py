@@ -52,15 +52,17 @@ def cached_file_is_not_served_to_another_address(bench):
 
 @test
 def file_of_networks_is_read_at_each_reload(bench):
-    text = "[access /p]\ndeny = 127.0.0.4 @bad.txt\n"
+    text = "[ratelimit]\nexempt = @bad.txt\n[access /p]\ndeny = 127.0.0.4 @bad.txt\n"
     server = SiteServer(bench, text)
     server.put("www/p/f", "f")
     server.put("bad.txt", "# crawlers\n127.0.0.2\n")
     with server:
         for client, status in ((1, 200), (2, 403), (3, 200), (4, 403)):
             expect(server.get("/p/f", source=f"127.0.0.{client}").status, status, f"127.0.0.{client}")
+        server.reload(text)  # the address has a port now
+        expect_in("no changes", server.reload(text), "a reload with the same files")
         server.put("bad.txt", "127.0.0.3")
-        server.reload(text)
+        expect_in("changed: ratelimit.exempt, [access /p]", server.reload(text), "a reload with another file")
         for client, status in ((1, 200), (2, 200), (3, 403), (4, 403)):
             expect(server.get("/p/f", source=f"127.0.0.{client}").status, status, f"127.0.0.{client} after a reload")
         server.put("bad.txt", "127.0.0.300")
