@@ -131,93 +131,10 @@ static bool check_field_value(struct config_report *report, const struct config_
     return true;
 }
 
-/* Fields with a closed set of values, which parameters may follow. */
-static const struct {
-    const char *name, *values;
-} closed_fields[] = {
-    {"X-Content-Type-Options", "nosniff"},
-    {"X-Frame-Options", "DENY, SAMEORIGIN"},
-    {"Referrer-Policy",
-     "no-referrer, no-referrer-when-downgrade, origin, origin-when-cross-origin, same-origin, "
-     "strict-origin, strict-origin-when-cross-origin, unsafe-url"},
-    {"Cross-Origin-Opener-Policy",
-     "same-origin, same-origin-allow-popups, noopener-allow-popups, unsafe-none"},
-    {"Cross-Origin-Embedder-Policy", "require-corp, credentialless, unsafe-none"},
-    {"Cross-Origin-Resource-Policy", "same-origin, same-site, cross-origin"},
-};
-
-/* The next element of the list *TEXT, without blanks around it; *TEXT becomes the rest. */
-static struct span next_element(const char **text)
-{
-    size_t length = strcspn(*text, ",");
-    struct span element = {*text, length};
-
-    *text += length + ((*text)[length] == ',');
-    return config_trim(element);
-}
-
-static bool has_element(const char *list, struct span word)
-{
-    while (*list != '\0')
-        if (span_is_nocase(next_element(&list), word))
-            return true;
-    return false;
-}
-
-/* Two words without a comma between them, such as "no-cache no-store". */
-static bool lacks_comma(struct span element)
-{
-    struct span rest;
-
-    config_section_split(&element, &rest);
-    return rest.length > 0 && memchr(element.start, '"', element.length) == NULL;
-}
-
-/* The advice for the first element of LIST that is not one of VALUES, or NULL. */
-static const char *fault_of_set(const char *list, const char *values, struct span *element)
-{
-    while (*list != '\0') {
-        const char *parameter;
-
-        *element = next_element(&list);
-        parameter = memchr(element->start, ';', element->length);
-        if (parameter != NULL)
-            element->length = (size_t)(parameter - element->start);
-        if (!has_element(values, *element))
-            return values;
-    }
-    return NULL;
-}
-
-/* The advice for a value of field NAME that no client understands as it was meant, or NULL. */
-static const char *fault_of_field_value(struct span name, const char *value, struct span *element)
-{
-    struct span start = {value, strcspn(value, ":= ")};
-
-    *element = (struct span){value, strlen(value)};
-    if (value[start.length] != '\0' && value[start.length] != ' ' &&
-        (start.length == 0 || (value[start.length] == ':' && span_is_nocase(start, name))))
-        return "write the value alone, after one '='";
-    for (size_t i = 0; i < ARRAY_LENGTH(closed_fields); i++)
-        if (span_is_nocase(name,
-                           (struct span){closed_fields[i].name, strlen(closed_fields[i].name)}))
-            return fault_of_set(value, closed_fields[i].values, element);
-    while (span_is_nocase(name, SPAN("Cache-Control")) && *value != '\0') {
-        *element = next_element(&value);
-        if (lacks_comma(*element))
-            return "separate directives by commas, as in no-cache, max-age=0";
-    }
-    return NULL;
-}
-
-/*
- * Reports a value with the name of the field or the '=' once more, outside of the field's closed
- * set of values, or a list without commas.
- */
 static bool check_field_meaning(struct config_report *report, const struct config_entry *entry)
 {
     struct span element;
-    const char *advice = fault_of_field_value(entry->key, entry->value, &element);
+    const char *advice = config_field_fault(entry->key, entry->value, &element);
     struct config_place place;
 
     if (advice == NULL)

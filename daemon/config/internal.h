@@ -334,6 +334,15 @@ void config_cors_check(const struct config *config, struct config_report *report
 void config_cors_print(const struct config *config, FILE *out);
 void config_cors_free(struct config *config);
 
+/* --- field_values.c --- */
+
+/*
+ * Returns NULL, or advice if no client would understand VALUE of the header field NAME as it was
+ * meant: it has the name or the '=' once more, a variable of a template, or is not made as the
+ * values of this field are. *ELEMENT is the faulty part of VALUE.
+ */
+const char *config_field_fault(struct span name, const char *value, struct span *element);
+
 /* --- headers.c: [headers] and [mime] --- */
 
 /* Adds ENTRY, or replaces the line of the same scope and field; reports errors. */

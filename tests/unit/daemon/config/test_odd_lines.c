@@ -190,11 +190,79 @@ static void second_key_is_never_part_of_the_first_value(void **state)
     release(&loaded);
 }
 
+static bool loads_without_errors(const char *line)
+{
+    struct loaded loaded;
+    char text[256];
+    bool good;
+
+    snprintf(text, sizeof(text), "[headers]\n%s\n", line);
+    load(&loaded, text, NULL);
+    good = loaded.errors == 0;
+    release(&loaded);
+    return good;
+}
+
+static void value_that_no_client_understands_is_an_error(void **state)
+{
+    static const char *const good[] = {
+        "Cache-Control = public, max-age=60, private=\"a, b\", new=1",
+        "Cache-Control = no-cache,",
+        "Cache-Control =",
+        "Surrogate-Control = max-age=60+30, content=\"ESI/1.0\"",
+        "Content-Security-Policy = default-src 'self' self.test; sandbox; img-src * data:;",
+        "Permissions-Policy = camera=(), fullscreen=(self \"https://a.test\")",
+        "Strict-Transport-Security = includeSubDomains; max-age=1",
+        "Expires = 0",
+        "Expires = Thu, 01 Jan 1970 00:00:00 GMT",
+        "Vary = Accept-Encoding, Origin",
+        "Access-Control-Allow-Origin = *",
+        "Cross-Origin-Opener-Policy = same-origin; report-to=\"a\"",
+        "Referrer-Policy = no-referrer, strict-origin",
+        "Clear-Site-Data = \"cache\"",
+        "Report-To = {\"a\":{\"b\":1}}",
+        "X-A = $1 {b}",
+    };
+    static const char *const bad[] = {
+        "Cache-Control = \"no-cache\"",
+        "Cache-Control = no_cache",
+        "Cache-Control = max-age",
+        "Cache-Control = max-age=1h",
+        "Cache-Control = max-age = 60",
+        "Cache-Control = max-age:60",
+        "Cache-Control = public; max-age=60",
+        "CDN-Cache-Control = max-age 60",
+        "Content-Security-Policy = \"default-src 'self'\"",
+        "Content-Security-Policy = default-src 'self' unsafe-inline",
+        "Content-Security-Policy = img-src *; default-src: 'self'",
+        "Content-Security-Policy-Report-Only = default-src='self'",
+        "Permissions-Policy = camera 'none'",
+        "Strict-Transport-Security = max-age 60",
+        "Strict-Transport-Security = \"max-age=60\"",
+        "Expires = 1h",
+        "Expires = 3600",
+        "Vary = Accept-Encoding Origin",
+        "Access-Control-Allow-Origin = https://a.test, https://b.test",
+        "X-Frame-Options = \"DENY\"",
+        "X-A = ${VALUE}",
+        "X-A = {{ value }}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
+        if (!loads_without_errors(good[i]))
+            fail_msg("an error: %s", good[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
+        if (loads_without_errors(bad[i]))
+            fail_msg("no error: %s", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_line_is_read_as_it_looks_or_is_an_error),
         cmocka_unit_test(second_key_is_never_part_of_the_first_value),
+        cmocka_unit_test(value_that_no_client_understands_is_an_error),
     };
 
     return cmocka_run_group_tests_name("daemon_odd_lines", tests, NULL, NULL);
