@@ -99,3 +99,15 @@ def security_preset_can_be_overridden(bench):
             expect_in("default-src 'self'; ", response["content-security-policy"], target)
     expect_in("'strict' is not a preset", SiteServer(bench, "[headers]\npreset = strict\n").check(), "an unknown preset")
     expect_in("does not need always", SiteServer(bench, "[headers always]\npreset = security\n").check(), "always")
+
+
+@test
+def type_by_path_comes_before_type_by_extension(bench):
+    server = SiteServer(bench, "[mime]\ndefault = text/x-any\ngmi = text/gemini\n[headers /data]\nContent-Type = text/csv\n"
+                               "[headers /data/raw/*]\nContent-Type = application/x-raw\n")
+    for path in ("README", "a.unknown", "a.gmi", "a.png", "data/a", "data/a.png", "data/raw/a.html"):
+        server.put(f"www/{path}", path)
+    with server:
+        for target, wanted in (("/README", "text/x-any"), ("/a.unknown", "text/x-any"), ("/a.gmi", "text/gemini"), ("/a.png", "image/png"),
+                               ("/data/a", "text/csv"), ("/data/a.png", "text/csv"), ("/data/raw/a.html", "application/x-raw")):
+            expect(server.expect(target, 200)["content-type"], wanted, target)

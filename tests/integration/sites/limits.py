@@ -1,8 +1,8 @@
-"""limit-client: limits of single clients and networks, set by command, for some time."""
+"""limit-client: limits of single clients and networks, set by command, for some time. [limits] of one request."""
 import signal
 import socket
 
-from site_server import HTTP1, PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has_ended, test, until
+from site_server import HTTP1, HTTP2, PATIENCE_S, VERSIONS, SiteServer, expect, expect_in, has_ended, test, until
 
 
 def limits(server):
@@ -106,3 +106,12 @@ def wrong_limits_are_rejected(bench):
         expect_in("all 64 limits", server.control("limit-client", "10.0.1.0", "block", check=False), "65th limit")
         server.control("limit-client", "10.0.0.7", "5")
         expect(len(limits(server)), 64, "limits")
+
+
+@test
+def pieces_of_cookie_are_one_field_over_http2(bench):
+    """RFC 9113 section 8.2.3: browsers send each cookie as a field of its own. Over HTTP/1.1 each line is a field."""
+    with SiteServer(bench, "") as server:
+        for size, two, one in ((1, 200, 431), (200, 431, 431)):
+            pieces = [f"Cookie: c{number}={'x' * size}" for number in range(150)]
+            expect([server.get("/", *pieces, version=version).status for version in (HTTP2, HTTP1)], [two, one], f"pieces of {size} bytes")
