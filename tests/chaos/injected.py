@@ -13,6 +13,7 @@ It prints the 99th percentile of the honest workers' answers without attacks, an
 machine changes that.
 
     injected.py --bin build/release/bin                                # each attack once
+    injected.py --bin build/release/bin --unprivileged                 # the same with a master that is not root
     injected.py --bin build/release/bin --minutes 10 --only keys.accuse    # one attack for ten minutes
     injected.py --bin build/release/bin --handshakes 80                    # handshakes while two workers request signatures
 
@@ -22,6 +23,7 @@ Exit status 0, 1, or 77: it must be root, on x86-64.
 import argparse
 import collections
 import contextlib
+import glob
 import os
 import platform
 import random
@@ -47,7 +49,7 @@ from reader import METRICS, RATE_BUCKETS, RINGS, Segment, THREADS, WORKER_EVENTS
 from traitor import Faults, TRAITOR_SLOT  # noqa: E402
 
 SKIPPED = 77
-PING_S = 15  # more than the child has that checks certificates (confined.c), for which the master waits
+PING_S = 10  # on a busy machine; the master waits for no child
 LONGEST_S = 0.5  # for a handshake: those with workers whose links are full are none
 FOR_S = 0.4  # length of an attack that repeats itself, in a short run
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -57,7 +59,8 @@ NOBODY = 65534
 # As in blob.h
 OPEN, FORBIDDEN, STORE, SCRIBBLE, SEND, SPAWN, APPEND, SAVE = range(8)
 DESCRIPTORS, PIDS, PATHS, PATH_BYTES, ITEMS = 64, 16, 32, 256, 2048
-BREACHES = {1: "opened path", 2: "has the segment as descriptor", 3: "mremap() succeeded:", 4: "lives on after call"}
+BREACHES = {1: "opened path", 2: "has the segment as descriptor", 3: "mremap() succeeded:", 4: "lives on after call",
+            5: "has a UNIX socket as descriptor"}
 REPORT = 8 * (10 + DESCRIPTORS + PIDS + 2 * ITEMS) + PATHS * PATH_BYTES
 
 with open(os.path.join(SOURCES, "daemon", "base", "messages.def"), encoding="ascii") as definitions:
@@ -194,12 +197,15 @@ class Server(traitor.Server):
 
     def __init__(self, programs, directory, numbers, orders, attacks):
         self.secret = f"environment-{random.randbytes(12).hex()}"
-        os.environ["SECRET_OF_THE_MASTER"] = self.secret
+        os.environ.update(SECRET_OF_THE_MASTER=self.secret, HOME=directory)
         for name, option in (("ec", "ec_paramgen_curve:P-256"), ("rsa", "rsa_keygen_bits:4096")):
             subprocess.run(["openssl", "req", "-x509", "-newkey", name, "-pkeyopt", option, "-nodes", "-days", "9", "-subj", "/CN=a",
                             "-addext", f"subjectAltName=DNS:localhost,DNS:chaos,DNS:{NAME}", "-addext",
                             "basicConstraints=critical,CA:FALSE", "-keyout", f"{directory}/{name}.key", "-out",
                             f"{directory}/{name}.pem"], check=True, capture_output=True)
+        if self.identity:
+            for path in (directory, *glob.glob(f"{directory}/**", recursive=True)):
+                os.chown(path, NOBODY, NOBODY)
         super().__init__(programs, directory, numbers, orders, attacks)
 
     def config(self, numbers):
@@ -301,6 +307,8 @@ class Session(traitor.Session):
     server_class, client_class, attraction = Server, Client, "worker.attract"
 
     def __init__(self, options, seed, faults):
+        if options.unprivileged:  # then all processes have the same user
+            Server.identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         super().__init__(options.bin, seed, options.minutes * 60, options.only, faults)
         self.blob = Blob(os.path.join(options.bin, "blob"))
         self.repeats = options.minutes > 0
@@ -377,7 +385,8 @@ class Session(traitor.Session):
                  self.server.process.args[0], "/proc/self/map_files"]
         paths += [f"/proc/self/fd/{fd}" for fd in sockets(pid)][:8]
         items = [(start, length) for start, length, _ in self.shared(pid, writable=False)]
-        lives, report = self.run_blob(pid, order(OPEN, 1, inode=os.stat(segment).st_ino, items=items[:ITEMS],
+        # In the others, socket() is one of the calls that end the process.
+        lives, report = self.run_blob(pid, order(OPEN, 1, seed=kind == "acme", inode=os.stat(segment).st_ino, items=items[:ITEMS],
                                                  paths=[path for path in paths if path and len(path) < PATH_BYTES]))
         self.faults.unless(lives and report[1] == 1, f"{kind}.open did not run to its end in process {pid}")
         self.attacked.append((time.monotonic(), f"{kind}.search"))  # which delays the clients of this process
@@ -583,7 +592,7 @@ class Session(traitor.Session):
         lives, report = self.run_blob(pid, order(SAVE, 1, seed=len(content), fds=fds[:1], paths=[path],
                                                  items=[(len(content), items[0][1])], content=content + joined))
         self.faults.unless(report[2] == 1 or not lives, "the ACME process cannot write its file")
-        # The pause after a check that took 10 s is 90 s.
+        # The pause is nine times as long as the last check.
         refused = any(self.server.wait_until(lambda _: os.path.exists(f"{path}.unusable"), "the refusal of a certificate")
                       for _ in range(3))
         self.faults.unless(refused, "a bad certificate is not set aside")
@@ -759,16 +768,27 @@ class Session(traitor.Session):
         return statistics.quantiles(times, n=100)[98] if len(times) > 1 else max(times, default=1)
 
 
+def runs_as_nobody(programs):
+    try:
+        return subprocess.run([os.path.join(programs, "wsctl"), "-V"], user=NOBODY, check=False, capture_output=True).returncode == 0
+    except PermissionError:
+        return False
+
+
 def main():
     parser = argparse.ArgumentParser(description="Code injected into the processes of a server.")
     parser.add_argument("--bin", default="build/release/bin", help="directory of the programs")
     parser.add_argument("--minutes", type=float, default=0, help="repeat the attacks for so long")
     parser.add_argument("--seed", type=int, help="seed of an earlier session")
     parser.add_argument("--only", nargs="*", default=[], help="only these attacks, such as worker.sign, or processes")
+    parser.add_argument("--unprivileged", action="store_true", help="the master is not root")
     parser.add_argument("--handshakes", type=int, help="compare as many with and without floods of signature requests")
     options = parser.parse_args()
     if os.geteuid() != 0 or platform.machine() != "x86_64":
         print("skipped: only root can inject code, and only on x86-64")
+        sys.exit(SKIPPED)
+    if options.unprivileged and not runs_as_nobody(options.bin):
+        print("skipped: the directory of the programs is not readable for a user without privileges")
         sys.exit(SKIPPED)
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     faults = Faults()

@@ -89,6 +89,7 @@ class Faults:
 
 class Server:
     metrics_end = False  # the process that answers may end at any time
+    identity = {}  # user and groups of master, commands and consoles, as arguments of Popen()
 
     def __init__(self, programs, directory, numbers, orders, attacks):
         self.programs, self.directory, self.attacks = programs, directory, attacks
@@ -105,7 +106,7 @@ class Server:
             self.process = subprocess.Popen(
                 [os.path.join(programs, "traitor"), "-f", os.path.join(directory, "webserver.ini")],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[orders],
-                env=dict(os.environ, TRAITOR=f"{TRAITOR_SLOT}:{orders}", **sanitizers))
+                env=dict(os.environ, TRAITOR=f"{TRAITOR_SLOT}:{orders}", **sanitizers), **self.identity)
 
     def config(self, numbers):
         self.dispatch = numbers.choice(["kernel", "master"])
@@ -369,7 +370,7 @@ class Operator(threading.Thread):
     def run_program(self, words, good=(0,)):
         try:
             result = subprocess.run([os.path.join(self.server.programs, words[0]), *words[1:]], capture_output=True,
-                                    timeout=2 * PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
+                                    timeout=2 * PATIENCE_S, check=False, stdin=subprocess.DEVNULL, **self.server.identity)
         except subprocess.TimeoutExpired:
             self.faults.add(f"{' '.join(words)} does not end")
             return
@@ -424,7 +425,8 @@ class Console(threading.Thread):
         self.process = subprocess.Popen(
             [os.path.join(server.programs, "wsconsole"), "-n", server.name, "--readonly",
              "--record", os.path.join(server.directory, "recording")],
-            stdin=inner, stdout=inner, stderr=inner, env=dict(os.environ, TERM="xterm", LINES="40", COLUMNS="120"))
+            stdin=inner, stdout=inner, stderr=inner, env=dict(os.environ, TERM="xterm", LINES="40", COLUMNS="120"),
+            **server.identity)
         os.close(inner)
 
     def drain(self, seconds):
@@ -460,7 +462,8 @@ def start_batch(server):
     """A console that prints all views as JSON until it is ended."""
     with open(os.path.join(server.directory, "batch"), "wb") as output:
         return subprocess.Popen([os.path.join(server.programs, "wsconsole"), "-n", server.name, "--json", "--batch",
-                                 "--every", "500ms"], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                                 "--every", "500ms"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                **server.identity)
 
 
 def judge_batch(server, batch, faults):

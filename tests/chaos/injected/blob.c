@@ -121,9 +121,21 @@ static void try_mremap(struct blob_order *order)
     }
 }
 
+/* By which the control socket could be reached. */
+static void try_unix_socket(struct blob_order *order)
+{
+    long fd = call(__NR_socket, AF_UNIX, SOCK_STREAM, 0, 0, 0, 0);
+
+    if (fd >= 0)
+        report_breach(order, BREACH_SOCKET, fd);
+}
+
 static void attack_open(struct blob_order *order)
 {
-    try_paths(order);
+    if (order->seed != 0)
+        try_unix_socket(order);
+    if (order->breach == 0)
+        try_paths(order);
     if (order->breach == 0)
         try_descriptors(order);
     if (order->breach == 0)

@@ -9,7 +9,7 @@
 
 /* The numbers are those of injected.py. */
 enum blob_attack {
-    BLOB_OPEN,      /* open the paths, reach the segment by descriptors and by mremap() */
+    BLOB_OPEN, /* open the paths, reach the segment by descriptors and by mremap(); with SEED make a socket */
     BLOB_FORBIDDEN, /* the call number SEED, which must end the process */
     BLOB_STORE,     /* store the value of each item at its address, again and again */
     BLOB_SCRIBBLE,  /* store random words in the ranges of the items */
@@ -51,6 +51,7 @@ enum blob_breach {
     BREACH_SEGMENT,    /* detail: descriptor of the segment */
     BREACH_MREMAP,     /* detail: result */
     BREACH_CALL,       /* detail: number of the call */
+    BREACH_SOCKET,     /* detail: descriptor of a UNIX socket */
 };
 
 #endif
