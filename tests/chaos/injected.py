@@ -16,6 +16,7 @@ machine changes that.
     injected.py --bin build/release/bin --unprivileged                 # the same with a master that is not root
     injected.py --bin build/release/bin --minutes 10 --only keys.accuse    # one attack for ten minutes
     injected.py --bin build/release/bin --handshakes 80                    # handshakes while two workers request signatures
+    injected.py --bin build/release/bin --latencies 5                      # answers of honest workers, timed by another process
 
 Exit status 0, 1, or 77: it must be root, on x86-64.
 """
@@ -24,10 +25,12 @@ import argparse
 import collections
 import contextlib
 import glob
+import json
 import os
 import platform
 import random
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -311,7 +314,7 @@ class Session(traitor.Session):
             Server.identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         super().__init__(options.bin, seed, options.minutes * 60, options.only, faults)
         self.blob = Blob(os.path.join(options.bin, "blob"))
-        self.repeats = options.minutes > 0
+        self.repeats, self.searches = options.minutes > 0, True
         self.length_s = FOR_S
         self.attacked = []  # when, and what; ends of attacks as well
         self.gained = self.ended = 0
@@ -389,6 +392,8 @@ class Session(traitor.Session):
         lives, report = self.run_blob(pid, order(OPEN, 1, seed=kind == "acme", inode=os.stat(segment).st_ino, items=items[:ITEMS],
                                                  paths=[path for path in paths if path and len(path) < PATH_BYTES]))
         self.faults.unless(lives and report[1] == 1, f"{kind}.open did not run to its end in process {pid}")
+        if not self.searches:
+            return lives
         self.attacked.append((time.monotonic(), f"{kind}.search"))  # which delays the clients of this process
         secret = self.server.secret.encode()
         for _ in self.search_memory(pid, lambda content: [1] if secret in content else []):
@@ -699,6 +704,37 @@ class Session(traitor.Session):
             print(f"injected: {kind}: median of {count} handshakes {medians[0]:.1f} ms, with two floods {medians[1]:.1f} ms, "
                   f"ratio {medians[1] / medians[0]:.2f}, of {attempts[0]} and {attempts[1]} attempts", flush=True)
 
+    # Answers of honest workers during the attacks of each process
+
+    def compare_latencies(self, seconds):
+        """SECONDS without and with attacks in each of four rounds, for each process. Prints percentiles and their ratios."""
+        self.faults.unless(self.server.wait_until_complete() and self.traitor.wait_until_ready(), "not all workers serve")
+        self.searches = False
+        self.marks_seen = self.signed = self.appended = self.sent = 0
+        client = subprocess.Popen([sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "latencies.py"),
+                                   str(self.server.port), str(TRAITOR_SLOT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def begin(name):
+            client.stdin.write(name + "\n")
+            client.stdin.flush()
+
+        for _ in range(4):
+            for kind in self.KINDS_OF_ATTACKS:
+                begin(f"calm.{kind}")
+                time.sleep(seconds)
+                begin(kind)
+                end = time.monotonic() + seconds
+                names = [name for name in self.KINDS_OF_ATTACKS[kind] if not self.wanted or f"{kind}.{name}" in self.wanted]
+                while names and time.monotonic() < end:
+                    self.attack(kind, self.numbers.choice(names))
+        times = json.loads(client.communicate()[0])
+        for kind in self.KINDS_OF_ATTACKS:
+            calm, attacked = times.get(f"calm.{kind}", []), times.get(kind, [])
+            pairs = [(statistics.median(each) * 1e3, self.percentile(each) * 1e3) for each in (calm, attacked)]
+            print(f"injected: {kind}: {len(calm)} answers without attacks, {len(attacked)} with; median {pairs[0][0]:.2f} and "
+                  f"{pairs[1][0]:.2f} ms, ratio {pairs[1][0] / pairs[0][0]:.2f}; p99 {pairs[0][1]:.2f} and {pairs[1][1]:.2f} ms, "
+                  f"ratio {pairs[1][1] / pairs[0][1]:.2f}", flush=True)
+
     def expect_another(self, kind, pid):
         if kind == "worker":
             self.server.wait_until_complete()
@@ -783,6 +819,8 @@ def main():
     parser.add_argument("--only", nargs="*", default=[], help="only these attacks, such as worker.sign, or processes")
     parser.add_argument("--unprivileged", action="store_true", help="the master is not root")
     parser.add_argument("--handshakes", type=int, help="compare as many with and without floods of signature requests")
+    parser.add_argument("--latencies", type=float, metavar="SECONDS",
+                        help="compare the times of answers with and without attacks, for so long at a time")
     options = parser.parse_args()
     if os.geteuid() != 0 or platform.machine() != "x86_64":
         print("skipped: only root can inject code, and only on x86-64")
@@ -793,11 +831,15 @@ def main():
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     faults = Faults()
     session = Session(options, seed, faults)
-    if options.handshakes:
+    if options.handshakes or options.latencies:
         try:
-            session.compare_handshakes(options.handshakes)
+            if options.handshakes:
+                session.compare_handshakes(options.handshakes)
+            if options.latencies:
+                session.compare_latencies(options.latencies)
         finally:
             session.close()
+            shutil.rmtree(session.directory)
     else:
         session.run()
     print("injected:", "FAILED" if faults.list else "passed")
