@@ -9,7 +9,9 @@
  *
  * If a reused connection turns out to be closed, libcurl retries the request on a new one. That
  * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
- * the request fails as closed.
+ * the request fails as closed. libcurl also retries a request that an HTTP/2 server has not
+ * processed (GOAWAY, REFUSED_STREAM): that is right, and counted. Then libcurl has not recorded
+ * an error.
  */
 #include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
@@ -21,7 +23,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLOTS_IN_GROUP = 20 }; /* without HTTP/2 */
+enum {
+    SLOTS_IN_GROUP = 20, /* without HTTP/2 */
+    REFUSALS_MAX = 3,    /* of each client of a group, without a response meanwhile */
+};
 
 struct client {
     struct group *group;
@@ -30,6 +35,7 @@ struct client {
     const struct request *request; /* the current or last one; NULL before the first */
     uint64_t begun_ns;
     uint32_t attempts; /* how often the request in flight was sent */
+    uint32_t retries;  /* how often of those because the server had not processed it */
     uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
     bool resumed;      /* the connection established for this request resumed a TLS session */
     bool off;          /* has no connection for now */
@@ -45,8 +51,9 @@ struct group {
     struct engine *engine;
     uint32_t client_count;
     uint32_t in_flight;
-    uint32_t off; /* number of clients that are off */
-    bool dirty;   /* listed in the engine as having unsent requests */
+    uint32_t refusals; /* retries since the last response */
+    uint32_t off;      /* number of clients that are off */
+    bool dirty;        /* listed in the engine as having unsent requests */
     struct group *next_dirty;
     struct client clients[];
 };
@@ -100,7 +107,13 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
         curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
         negotiations_record(engine->config.negotiations, &negotiation, 1);
     owner->connected(owner->context, client->slot);
-    return client->attempts++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+    if (client->attempts++ == 0)
+        return CURL_PREREQFUNC_OK;
+    if (engine->config.plan->http != PLAN_HTTP_2 || client->error[0] != '\0')
+        return CURL_PREREQFUNC_ABORT;
+    client->retries++;
+    client->group->refusals++;
+    return CURL_PREREQFUNC_OK;
 }
 
 /* CURLOPT_WRITEFUNCTION. libcurl counts the bytes. */
@@ -183,7 +196,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     body_check_begin(&client->check, &plan->checks);
     client->request = request;
     client->begun_ns = now_ns;
-    client->attempts = 0;
+    client->attempts = client->retries = 0;
     client->resumed = false;
     client->error[0] = '\0';
     group->in_flight++;
@@ -245,6 +258,9 @@ static struct transaction read_result(struct client *client, CURLcode code)
     struct transaction transaction = curl_handle_result(&ending);
 
     transaction.resumed = client->resumed;
+    transaction.retries = client->retries;
+    if (transaction.error == ERROR_KIND_NONE)
+        client->group->refusals = 0;
     if (engine->config.plan->cookies)
         read_cookies(client);
     if (engine->config.owner.field != NULL)
@@ -267,6 +283,33 @@ static struct transaction read_result(struct client *client, CURLcode code)
     return transaction;
 }
 
+/*
+ * Whether libcurl gave up on a request that the server had not processed. It does after five
+ * retries with the same handle, or if GOAWAY left nothing else to do on a reused connection; it
+ * would have recorded any other reason. A server that refuses all requests does not get them for
+ * ever.
+ */
+static bool begins_again(const struct client *client, CURLcode code)
+{
+    const struct group *group = client->group;
+    bool tried = strncmp(client->error, "Connection died, tried ", 23) == 0;
+    bool alone =
+        code == CURLE_HTTP2 && client->error[0] == '\0' && !curl_handle_connected(client->easy);
+
+    return code != CURLE_OK && (tried || alone) &&
+           group->engine->config.plan->http == PLAN_HTTP_2 &&
+           group->refusals < REFUSALS_MAX * group->client_count;
+}
+
+static void begin_again(struct client *client)
+{
+    CURLM *multi = client->group->curl.multi;
+
+    client->error[0] = '\0';
+    curl_multi_remove_handle(multi, client->easy);
+    curl_multi_add_handle(multi, client->easy);
+}
+
 /* The ended() of a group: reads the results from libcurl. */
 static void curl_on_ended(struct curl_group *curl)
 {
@@ -282,6 +325,10 @@ static void curl_on_ended(struct curl_group *curl)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &client);
+        if (begins_again(client, message->data.result)) {
+            begin_again(client);
+            continue;
+        }
         transaction = read_result(client, message->data.result);
         client_leave_multi(client);
         owner->ended(owner->context, client->slot, &transaction, clock_monotonic_ns());

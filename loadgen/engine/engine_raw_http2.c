@@ -4,7 +4,8 @@
  *
  * A request that begins while the connection is not established waits for it. A request that the
  * connection no longer takes (GOAWAY, --max-reqs-per-conn) waits until those in flight have ended
- * and is sent on a new connection.
+ * and is sent on a new connection. A request that the server has not processed, by its GOAWAY or by
+ * REFUSED_STREAM, waits in the same way and is sent again.
  *
  * The owner is called from report_ended() and from events of the loop only.
  */
@@ -30,6 +31,7 @@ enum {
     FRAME_BYTES = 16 * 1024 + 9,  /* the largest frame that nghttp2 makes */
     CALLS_PER_EVENT = 16,         /* recv() calls, so that a fast server cannot delay timers */
     WINDOW_BYTES = (1 << 30) - 1, /* receive window: never full in practice */
+    REFUSALS_MAX = 3,             /* of each stream of a connection, without a response meanwhile */
 };
 
 enum stream_state {
@@ -54,6 +56,7 @@ struct http2_stream {
     uint64_t begun_ns, first_byte_ns, ended_ns;
     uint64_t connect_ns, handshake_ns; /* if an opener */
     uint64_t head_bytes, body_bytes;
+    uint32_t retries; /* times that the request was sent again */
     size_t request_body_sent;
     struct body_check check;
     struct cookie_jar cookies;  /* kept over all requests of the slot */
@@ -72,6 +75,10 @@ struct http2_connection {
     uint32_t in_flight, waiting; /* streams SENT, streams WAITING */
     uint32_t off;
     uint32_t requests; /* sent so far */
+    uint32_t refusals; /* requests that the server did not process since its last response */
+    bool held;         /* after a refusal, until a response: the server takes no more */
+    bool in_order;     /* refused requests wait: the oldest is sent first */
+    uint64_t opening_ns;
     size_t out_length, out_sent;
     bool dirty;
     struct http2_connection *next_dirty;
@@ -267,6 +274,30 @@ static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int
     return 0;
 }
 
+/*
+ * Whether the request on a stream that closed with CODE can be sent again: the server has not
+ * processed it (RFC 9113 sections 6.8 and 8.7). nghttp2 closes the streams above the last one of a
+ * GOAWAY with the same code. A server that refuses all requests does not get them for ever.
+ */
+static bool is_refused(const struct http2_stream *stream, uint32_t code)
+{
+    return code == NGHTTP2_REFUSED_STREAM && stream->first_byte_ns == 0 &&
+           stream->connection->refusals < REFUSALS_MAX * stream->connection->stream_count;
+}
+
+static void send_again(struct http2_stream *stream)
+{
+    struct http2_connection *connection = stream->connection;
+
+    stream->state = STREAM_WAITING;
+    stream->request_body_sent = 0;
+    stream->retries++;
+    connection->in_flight--;
+    connection->waiting++;
+    connection->refusals++;
+    connection->held = connection->in_order = true;
+}
+
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
 {
     struct http2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
@@ -275,9 +306,15 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     (void)context;
     if (stream == NULL || stream->state != STREAM_SENT || stream->id != id)
         return 0;
-    http2_end_stream(stream, good                ? ERROR_KIND_NONE
-                             : stream->malformed ? ERROR_KIND_MALFORMED
-                                                 : ERROR_KIND_CLOSED);
+    if (is_refused(stream, code)) {
+        send_again(stream);
+    } else {
+        http2_end_stream(stream, good                ? ERROR_KIND_NONE
+                                 : stream->malformed ? ERROR_KIND_MALFORMED
+                                                     : ERROR_KIND_CLOSED);
+        stream->connection->held = false;
+        stream->connection->refusals = good ? 0 : stream->connection->refusals;
+    }
     if (stream->connection->waiting > 0)
         http2_mark_dirty(stream->connection);
     return 0;
@@ -322,6 +359,7 @@ static void report_stream(struct http2_stream *stream)
             stream->first_byte_ns > stream->begun_ns ? stream->first_byte_ns - stream->begun_ns : 0,
         .head_bytes = stream->head_bytes,
         .body_bytes = stream->body_bytes,
+        .retries = stream->retries,
     };
 
     if (stream->error == ERROR_KIND_NONE)
@@ -367,17 +405,38 @@ static void close_connection(struct http2_connection *connection)
     connection->state = CONNECTION_DOWN;
 }
 
-/* The first waiting request opens the connection. */
+/*
+ * The first waiting request opens the connection; one that has opened another before, and was
+ * refused there, only if there is no other.
+ */
+static struct http2_stream *choose_opener(struct http2_connection *connection)
+{
+    struct http2_stream *chosen = NULL;
+
+    for (uint32_t i = 0; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if (stream->state != STREAM_WAITING)
+            continue;
+        if (!stream->opener)
+            return stream;
+        chosen = chosen == NULL ? stream : chosen;
+    }
+    return chosen;
+}
+
+/* Requests must wait. */
 static void open_connection(struct http2_connection *connection)
 {
-    uint32_t i = 0;
+    struct http2_stream *opener = choose_opener(connection);
 
-    while (connection->streams[i].state != STREAM_WAITING)
-        i++;
-    connection->streams[i].opener = true;
+    opener->opener = true;
+    opener->connect_ns = 0;
     connection->state = CONNECTION_CONNECTING;
+    connection->opening_ns = clock_monotonic_ns();
     connection->requests = 0;
-    raw_stream_connect(&connection->stream, connection->streams[i].request);
+    connection->held = false;
+    raw_stream_connect(&connection->stream, opener->request);
 }
 
 /* Ends all requests in STATE, and opens the connection again if others wait. */
@@ -590,20 +649,52 @@ static bool send_frames(struct http2_connection *connection)
     }
 }
 
+/*
+ * The next waiting request to send, or NULL: by the number of its stream, from *FIRST on. After
+ * refusals, when the server may take only a part of them, the oldest.
+ */
+static struct http2_stream *next_waiting(struct http2_connection *connection, uint32_t *first)
+{
+    struct http2_stream *oldest = NULL;
+
+    for (uint32_t i = connection->in_order ? 0 : *first; i < connection->stream_count; i++) {
+        struct http2_stream *stream = &connection->streams[i];
+
+        if (stream->state != STREAM_WAITING ||
+            (oldest != NULL && oldest->begun_ns <= stream->begun_ns))
+            continue;
+        oldest = stream;
+        *first = i + 1;
+        if (!connection->in_order)
+            break;
+    }
+    return oldest;
+}
+
+/* Whether the connection takes another request now. */
+static bool takes_request(const struct http2_connection *connection)
+{
+    const struct plan *plan = connection->engine->config.plan;
+    uint32_t max = plan->keepalive ? plan->requests_per_connection : 1;
+
+    return nghttp2_session_check_request_allowed(connection->session) != 0 &&
+           (max == 0 || connection->requests < max) &&
+           (!connection->held || connection->in_flight == 0);
+}
+
 /* A failure is reported from the loop. */
 static void flush_connection(struct http2_connection *connection)
 {
     const struct engine *engine = connection->engine;
-    const struct plan *plan = engine->config.plan;
-    uint32_t max = plan->keepalive ? plan->requests_per_connection : 1;
+    struct http2_stream *stream;
+    uint32_t first = 0;
 
     if (connection->state != CONNECTION_UP)
         return;
-    for (uint32_t i = 0; i < connection->stream_count && connection->waiting > 0; i++)
-        if (connection->streams[i].state == STREAM_WAITING &&
-            nghttp2_session_check_request_allowed(connection->session) != 0 &&
-            (max == 0 || connection->requests < max))
-            submit(&connection->streams[i]);
+    while (connection->waiting > 0 && takes_request(connection) &&
+           (stream = next_waiting(connection, &first)) != NULL)
+        submit(stream);
+    connection->in_order = connection->in_order && connection->waiting > 0;
     if (connection->waiting > 0 && connection->in_flight == 0 && engine->ended == NULL) {
         close_connection(connection);
         open_connection(connection);
@@ -671,13 +762,11 @@ static void http2_on_readable(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     raw_stream_begin_reading(&connection->stream, events);
-    if (connection->state == CONNECTION_BROKEN) {
-        lose_connection(connection, ERROR_KIND_CLOSED);
-        return;
-    }
     while (calls < CALLS_PER_EVENT && http2_receive_some(connection))
         calls++;
-    if (calls == CALLS_PER_EVENT)
+    if (connection->state == CONNECTION_BROKEN)
+        lose_connection(connection, ERROR_KIND_CLOSED);
+    else if (calls == CALLS_PER_EVENT)
         raw_stream_read_later(&connection->stream);
     report_ended(connection->engine);
 }
@@ -708,7 +797,7 @@ static void note_times(struct http2_connection *connection)
 
         if (!stream->opener || stream->state != STREAM_WAITING)
             continue;
-        stream->connect_ns = clock_monotonic_ns() - stream->begun_ns;
+        stream->connect_ns = clock_monotonic_ns() - connection->opening_ns;
         stream->handshake_ns = curl_handle_handshake_ns(connection->stream.easy);
     }
     owner->connected(owner->context, connection->first_slot);

@@ -114,6 +114,7 @@ static json_t *requests_object(const struct result *result)
     json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
     json_object_set_new(object, "late", of_counter(result, TALLY_late));
     json_object_set_new(object, "waited", of_counter(result, TALLY_waited));
+    json_object_set_new(object, "retried", of_counter(result, TALLY_retried));
     json_object_set_new(object, "downgraded", of_counter(result, TALLY_downgraded));
     json_object_set_new(object, "warmup", integer_json(tally_get(&result->warmup, TALLY_begun)));
     json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));

@@ -276,6 +276,8 @@ static void read_requests(const struct report_part *report, struct result *resul
         tally_count(tally, TALLY_bad_extractions, part_count(&part, "bad_extractions"));
     tally_count(tally, TALLY_late, part_count(&part, "late"));
     tally_count(tally, TALLY_waited, part_count(&part, "waited"));
+    if (json_object_get(part.object, "retried") != NULL) /* not in older reports */
+        tally_count(tally, TALLY_retried, part_count(&part, "retried"));
     tally_count(tally, TALLY_downgraded, part_count(&part, "downgraded"));
     if (late > unsent)
         part_fail(&part, "unsent_late", "is more than unsent");

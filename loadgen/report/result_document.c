@@ -69,15 +69,18 @@ static void put_run_subtitle(struct document *document, const struct result *res
 static void put_requests(struct document *document, const struct result *result)
 {
     uint64_t unanswered = tally_get(&result->tally, TALLY_unanswered);
-    char begun[NUMBER], answered[NUMBER], failed[NUMBER], open[NUMBER];
+    uint64_t retried = tally_get(&result->tally, TALLY_retried);
+    char begun[NUMBER], answered[NUMBER], failed[NUMBER], open[NUMBER], again[NUMBER];
 
     format_integer(begun, sizeof(begun), tally_get(&result->tally, TALLY_begun));
     format_integer(answered, sizeof(answered), tally_get(&result->tally, TALLY_answered));
     format_integer(failed, sizeof(failed), tally_errors(&result->tally));
     format_integer(open, sizeof(open), unanswered);
-    document_fact(document, DOCUMENT_NORMAL, "Requests", "%s: %s answered, %s failed%s%s%s", begun,
-                  answered, failed, unanswered > 0 ? ", " : "", unanswered > 0 ? open : "",
-                  unanswered > 0 ? " unanswered at the end" : "");
+    format_integer(again, sizeof(again), retried);
+    document_fact(document, DOCUMENT_NORMAL, "Requests", "%s: %s answered, %s failed%s%s%s%s%s%s",
+                  begun, answered, failed, unanswered > 0 ? ", " : "", unanswered > 0 ? open : "",
+                  unanswered > 0 ? " unanswered at the end" : "", retried > 0 ? ", " : "",
+                  retried > 0 ? again : "", retried > 0 ? " sent again" : "");
     if (tally_get(&result->warmup, TALLY_begun) > 0)
         document_fact(
             document, DOCUMENT_NORMAL, "Warm-up", "%s requests, not counted",

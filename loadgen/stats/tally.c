@@ -79,6 +79,8 @@ void tally_record(struct tally *tally, const struct transaction *transaction)
 {
     tally_count(tally, TALLY_head_bytes, transaction->head_bytes);
     tally_count(tally, TALLY_body_bytes, transaction->body_bytes);
+    if (transaction->retries > 0)
+        tally_count(tally, TALLY_retried, transaction->retries);
     if (transaction->error != ERROR_KIND_NONE) {
         add_counter(&tally->error[transaction->error], 1);
         return;

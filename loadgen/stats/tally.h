@@ -106,6 +106,7 @@ struct transaction {
     uint64_t latency_ns; /* time since it was due */
     uint64_t head_bytes; /* received, also of incomplete responses */
     uint64_t body_bytes;
+    uint32_t retries; /* times that it was sent again: the server had not processed it */
 };
 
 /* Adds N to a counter. Writer's thread. */

@@ -144,6 +144,15 @@ class BeforeNginx(unittest.TestCase):
                 self.assertEqual(report["connections"]["up"], count)
                 self.assertNotIn("not_http2", [note["name"] for note in report["notes"]])
 
+    def test_requests_that_nginx_does_not_process_are_sent_again(self):
+        """nginx ends a connection after 20 requests, however many streams are open."""
+        for engine in ENGINES:
+            for streams in (1, 10, 50):
+                with self.subTest(engine=engine, streams=streams):
+                    report = run(["-c", 2, "-n", 600, "--http2", "-k", "--streams", streams, self.url("few")], engine)
+                    self.assertEqual(len(self.nginx.arrived("few", 600)), 600)
+                    self.assertEqual(report["requests"]["answered"], 600)
+
     def test_streams_are_concurrent(self):
         """Requests of one connection overlap: nginx limits the rate of each response."""
         for engine in ENGINES:
@@ -255,6 +264,42 @@ class BeforeNginx(unittest.TestCase):
                 self.assertEqual(report["bytes"]["body"], 100)
                 arrived = self.nginx.arrived("plain", 10)
                 self.assertEqual({row["range"] for row in arrived}, {"bytes=5-14"})
+
+
+@unittest.skipUnless(servers.OPENSSL, "openssl is missing")
+class Http2Endings(WithFolder):
+    def load(self, decide, engine, status, *words):
+        """Runs wsload against a server that decides so. Returns the report and how many requests were answered."""
+        server = servers.Http2Server(self.directory, decide)
+        try:
+            return run(["-k", "--http2", *words, server.url], engine, status), server.answered
+        finally:
+            server.stop()
+
+    def test_requests_not_processed_are_sent_again(self):
+        """After GOAWAY and after REFUSED_STREAM, as RFC 9113 section 8.7 guarantees that it is safe."""
+        cases = {"goaway": lambda number: "goaway" if number >= 10 else None,
+                 "refused": lambda number: servers.REFUSED_STREAM if number % 3 == 2 else None}
+        for engine in ENGINES:
+            for name, decide in cases.items():
+                for streams in (1, 25):
+                    with self.subTest(engine=engine, case=name, streams=streams):
+                        report, answered = self.load(decide, engine, 0, "-c", 2, "-n", 300, "--streams", streams)
+                        self.assertEqual(report["requests"]["answered"], 300)
+                        self.assertEqual(answered, 300)
+                        if name == "refused" or streams > 1:
+                            self.assertGreater(report["requests"]["retried"], 0)
+
+    def test_server_that_refuses_every_request(self):
+        """The requests fail; they are not sent for ever."""
+        for engine in ENGINES:
+            for decision in (servers.REFUSED_STREAM, "goaway"):
+                with self.subTest(engine=engine, decision=decision):
+                    report, answered = self.load(lambda _, same=decision: same, engine, 2, "-c", 1, "-n", 5,
+                                                 "--streams", 2)
+                    self.assertEqual(answered, 0)
+                    self.assertEqual(report["requests"]["failed"], 5)
+                    self.assertLess(report["requests"]["retried"], 100)
 
 
 class Proxies(unittest.TestCase):

@@ -8,6 +8,8 @@ import random
 import shutil
 import socket
 import socketserver
+import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -71,6 +73,7 @@ http {{
   server {{ listen 127.0.0.1:{tls} ssl; }}
   server {{ listen 127.0.0.1:{h2} ssl http2; location /slow {{ limit_rate 10000; }}
     location /body/ {{ proxy_pass http://127.0.0.1:{plain}/; }} }}
+  server {{ listen 127.0.0.1:{few} ssl http2; keepalive_requests 20; }}
   server {{ listen 127.0.0.1:{client} ssl; ssl_verify_client on; ssl_client_certificate client.pem; }}
 }}
 """
@@ -80,7 +83,7 @@ class Nginx:
     """One nginx with a port per protocol: self.port["tls"] and so on."""
 
     def __init__(self, directory):
-        names = ("plain", "h2c", "tls", "h2", "client")
+        names = ("plain", "h2c", "tls", "h2", "few", "client")
         self.directory = directory
         self.port = dict(zip(names, free_ports(len(names))))
         (directory / "site").mkdir()
@@ -184,6 +187,68 @@ class Recorder(HttpServer):
         now = time.monotonic()
         self.seen.append((method, path, len(body), hashlib.sha256(body).hexdigest(), now))
         return 200, b"hello", ()
+
+
+# --- HTTP/2 ---
+
+HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 3, 4, 6, 7
+REFUSED_STREAM = 7
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+class Http2Server(InThread, socketserver.ThreadingTCPServer):
+    """HTTP/2 over TLS (RFC 9113) that ends streams as told.
+
+    DECIDE(number), for each request of a connection, counted from 0, returns what becomes of it: None (it is
+    answered with status 200), the code of RST_STREAM, or "goaway": it and all later ones are not processed.
+    """
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            with contextlib.suppress(OSError), self.server.context.wrap_socket(self.request, server_side=True) as peer:
+                self.serve(peer, peer.makefile("rb"))
+
+        def serve(self, peer, frames):
+            frames.read(24)  # the preface
+            peer.sendall(frame(SETTINGS, 0, 0))
+            number, last, away = 0, 0, False
+            while head := frames.read(9):
+                kind, flags, stream = struct.unpack(">BBI", head[3:])
+                payload = frames.read(int.from_bytes(head[:3], "big"))
+                if kind in (SETTINGS, PING) and not flags & 1:
+                    peer.sendall(frame(kind, 1, 0, payload if kind == PING else b""))
+                if kind != HEADERS or away:
+                    continue
+                decision = self.server.decide(number)
+                number += 1
+                if decision == "goaway":
+                    away = True
+                    peer.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", last, 0)))
+                elif decision is not None:
+                    peer.sendall(frame(RST_STREAM, 0, stream, struct.pack(">I", decision)))
+                else:
+                    self.server.count_answer()
+                    peer.sendall(frame(HEADERS, 5, stream, b"\x88"))  # END_STREAM, END_HEADERS; :status 200
+                    last = stream
+
+    def __init__(self, directory, decide):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(*make_certificate(directory, "http2", "IP:127.0.0.1"))
+        self.context.set_alpn_protocols(["h2"])
+        self.decide, self.answered, self.lock = decide, 0, threading.Lock()
+        self.url = f"https://127.0.0.1:{self.server_address[1]}/"
+        self.begin()
+
+    def count_answer(self):
+        with self.lock:
+            self.answered += 1
 
 
 # --- Proxies ---

@@ -151,6 +151,7 @@ static void write_run(size_t number)
     tally_count(&result.tally, TALLY_unsent_busy, 4);
     tally_count(&result.tally, TALLY_unsent_late, 3);
     tally_count(&result.tally, TALLY_waited, 2);
+    tally_count(&result.tally, TALLY_retried, 4);
     negotiations_record(&result.negotiations,
                         &(struct negotiation){"HTTP/2", "TLSv1.3", "AES", "x25519"}, 5);
     write_report(names[number]);
@@ -280,6 +281,7 @@ static void totals_and_settings_are_summed(void **state)
     assert_int_equal(tally_get(&all->tally, TALLY_unsent_busy), 12);
     assert_int_equal(tally_get(&all->tally, TALLY_unsent_late), 9);
     assert_int_equal(tally_get(&all->tally, TALLY_waited), 6);
+    assert_int_equal(tally_get(&all->tally, TALLY_retried), 12);
     assert_int_equal(tally_get(&all->warmup, TALLY_begun), 21);
     assert_int_equal(all->negotiations.count, 1);
     assert_int_equal(all->negotiations.of[0].connections, 15);
