@@ -102,6 +102,7 @@ bool option_set_header(struct option_reader *reader, struct option_value value)
         return option_fail(reader, "%s '%s': more than %d header fields", value.spelling,
                            value.text, PLAN_HEADERS_MAX);
     plan->headers[plan->header_count++] = value.text;
+    plan->keepalive = plan->keepalive && !message_closes(value.text);
     return true;
 }
 

@@ -164,8 +164,7 @@ bool curl_handle_set_common(const struct plan *plan, CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, LENGTH_MAX) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK;
 }
 
 static void set_method(CURL *easy, const struct request *request)
@@ -198,6 +197,8 @@ void curl_handle_set_request(CURL *easy, const struct request *request,
         curl_easy_setopt(easy, CURLOPT_RESOLVE, request->addresses);
     if (before == NULL || before->fields != request->fields)
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->fields);
+    if (before == NULL || before->closes != request->closes)
+        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, request->closes ? 1L : 0L);
     if (before == NULL || before->body != request->body ||
         strcmp(before->method, request->method) != 0)
         set_method(easy, request);

@@ -189,7 +189,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     if (plan->requests_per_connection > 0) { /* libcurl closes the connection after the last */
         bool last = ++client->requests == plan->requests_per_connection;
 
-        curl_easy_setopt(client->easy, CURLOPT_FORBID_REUSE, last ? 1L : 0L);
+        curl_easy_setopt(client->easy, CURLOPT_FORBID_REUSE, last || request->closes ? 1L : 0L);
         if (last)
             client->requests = 0;
     }
@@ -241,8 +241,9 @@ static bool had_surplus(const struct client *client)
     const struct plan *plan = group->engine->config.plan;
     bool last = plan->requests_per_connection > 0 && client->requests == 0;
 
-    return group->curl.closed && !client->passed_on && group->off == 0 && plan->keepalive &&
-           !last && plan->proxy == NULL && curl_handle_closed_early(client->easy, client->request);
+    return group->curl.closed && !client->passed_on && group->off == 0 &&
+           !client->request->closes && !last && plan->proxy == NULL &&
+           curl_handle_closed_early(client->easy, client->request);
 }
 
 static struct transaction read_result(struct client *client, CURLcode code)

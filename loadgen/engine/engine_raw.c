@@ -147,7 +147,7 @@ static void succeed(struct raw_connection *connection, bool open, uint64_t now_n
         .bad_content =
             body_check_fails(&connection->check, &plan->checks, connection->response.body_bytes),
     };
-    bool persists = connection->response.keep_alive && plan->keepalive &&
+    bool persists = connection->response.keep_alive && !connection->request->closes &&
                     (plan->requests_per_connection == 0 ||
                      connection->requests < plan->requests_per_connection);
 

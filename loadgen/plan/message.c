@@ -1,5 +1,7 @@
 #include "loadgen/plan/message.h"
 
+#include "common/span.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +60,24 @@ static bool append_header_field(struct curl_slist **list, const char *field)
 static bool is_named(const char *field, const char *name, size_t length)
 {
     return strncasecmp(field, name, length) == 0 && field[length] == ':';
+}
+
+bool message_closes(const char *field)
+{
+    const char *at = field + strlen("Connection");
+
+    if (!is_named(field, "Connection", strlen("Connection")))
+        return false;
+    while (*at != '\0') {
+        struct span option;
+
+        at += strspn(at, ":, \t");
+        option = (struct span){at, strcspn(at, ",")};
+        if (span_is_nocase(span_trim(option), SPAN("close")))
+            return true;
+        at += option.length;
+    }
+    return false;
 }
 
 /* Fields with variables are among the request's own. */
@@ -184,6 +204,16 @@ static bool make_header_fields(const struct plan *plan, const struct request *re
            append_body_fields(plan, request, list);
 }
 
+static void find_close(const struct plan *plan, struct request *request)
+{
+    request->closes = !plan->keepalive;
+    if (plan->http == PLAN_HTTP_2) /* its requests have no field Connection */
+        return;
+    for (const struct curl_slist *field = request->own_fields; field; field = field->next)
+        request->closes = request->closes ||
+                          (message_closes(field->data) && !is_replaced_by_plan(plan, field->data));
+}
+
 /* Sets the fields of REQUEST; false if out of memory. */
 static bool set_fields(struct request_plan *request_plan, struct request *request)
 {
@@ -252,6 +282,7 @@ static bool make_message(const struct plan *plan, struct request *request)
 
     if (out == NULL)
         return false;
+    find_close(plan, request);
     put_request_line(out, plan, request->method, &request->target);
     if (!has_field(plan, request, "Host"))
         put_host(out, &request->target);

@@ -18,6 +18,9 @@ bool message_is_token(const char *text);
 /* Whether TEXT can be the value of a field: no control characters but tabs. */
 bool message_is_value(const char *text);
 
+/* Whether FIELD, "Name: value", is a field Connection with the option "close". */
+bool message_closes(const char *field);
+
 /*
  * Makes the header fields and the message of each request from its own parts and the plan. A field
  * of the plan replaces a request's own field of that name. Returns false if out of memory.

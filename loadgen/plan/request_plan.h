@@ -29,6 +29,7 @@ struct request {
     struct curl_slist *fields;     /* all but Host, User-Agent, Accept and a body's length, for
                                       CURLOPT_HTTPHEADER; shared by requests without own fields */
     bool owns_fields;              /* fields is its own in any case */
+    bool closes;                   /* its connection closes after the response */
     char *body;                    /* the plan's or its own; NULL: none */
     size_t body_length;
     char *message; /* the complete HTTP/1 request */

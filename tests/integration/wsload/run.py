@@ -395,6 +395,19 @@ class Requests(WithFolder):
                     expected = ("PUT", "/put", len(body), hashlib.sha256(body).hexdigest())
                     self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
 
+    def test_request_that_closes_its_connection(self):
+        """-H 'Connection: close' is --no-keepalive, and a step may close its connection: the server does so silently."""
+        scenario = self.directory / "scenario"
+        scenario.write_text("scenario two\nGET /a\nGET /b\n  field Connection: close\n")
+        for engine in ENGINES:
+            for words, connections in (("-H", "Connection: close"), 60), (("--scenarios", scenario), 30):
+                with self.subTest(engine=engine, words=words):
+                    count = 30 if words[0] == "--scenarios" else 60
+                    report = run(["-c", 3, "-n", count, *words, f"{self.origin.url}/"], engine)
+                    self.assertEqual(report["requests"]["answered"], 60)
+                    self.assertEqual(report["connections"]["opened"], connections)
+                    self.assertEqual(report["plan"]["keepalive"], words[0] == "--scenarios")
+
     def test_random_order(self):
         """Shares match the weights within five standard deviations, in no fixed order."""
         (self.directory / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")

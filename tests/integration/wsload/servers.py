@@ -166,7 +166,7 @@ class HttpServer(InThread, socketserver.ThreadingTCPServer):
             status, answer, more = self.server.answer(words[0], words[1], fields, body)
             lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}", f"Content-Length: {len(answer)}", *more, "", ""]
             self.wfile.write("\r\n".join(lines).encode() + (b"" if words[0] == "HEAD" else answer))
-            return words[2] == "HTTP/1.1\r\n" and fields.get("connection") != "close"
+            return words[2] == "HTTP/1.1\r\n" and "close" not in fields.get("connection", "").lower()
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), self.Handler)

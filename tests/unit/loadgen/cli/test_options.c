@@ -112,6 +112,30 @@ static void every_spelling_sets_the_same_plan(void **state)
     }
 }
 
+static void field_connection_close_disables_keep_alive(void **state)
+{
+    static const struct {
+        const char *field;
+        bool keepalive;
+    } cases[] = {{"Connection:_close", false},
+                 {"connection:CLOSE", false},
+                 {"Connection:_te,_close", false},
+                 {"Connection:_close,te", false},
+                 {"Connection:_keep-alive", true},
+                 {"Connection:_closed", true},
+                 {"Connection:", true},
+                 {"X-Connection:_close", true}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char line[80];
+
+        snprintf(line, sizeof(line), "-H %s", cases[i].field);
+        assert_int_equal(good_plan(line).keepalive, cases[i].keepalive);
+    }
+    assert_false(good_plan("--no-keepalive -H Connection:_keep-alive").keepalive);
+}
+
 static void output_options_select_format_and_percentiles(void **state)
 {
     struct plan plan = good_plan("-o a.csv -p 50,99.9999");
@@ -454,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_command_line_sets_defaults),
         cmocka_unit_test(every_spelling_sets_the_same_plan),
+        cmocka_unit_test(field_connection_close_disables_keep_alive),
         cmocka_unit_test(output_options_select_format_and_percentiles),
         cmocka_unit_test(merge_takes_files_checks_and_output),
         cmocka_unit_test(sweep_sets_its_own_defaults),
