@@ -62,6 +62,14 @@ static int report(FILE *out, const struct result *result)
     return report_write(out, result, colour);
 }
 
+static void explain_unreachable(const struct result *result)
+{
+    char why[WHY_TEXT];
+
+    result_explain_unreachable(result, why, sizeof(why));
+    fail(why);
+}
+
 static int load(const struct plan *plan, FILE *out)
 {
     struct result *result = malloc(sizeof(*result));
@@ -77,7 +85,9 @@ static int load(const struct plan *plan, FILE *out)
     if (outcome != TRIAL_DONE) {
         fail(why);
     } else {
-        if (report(out, result) != 0)
+        if (result->unreachable)
+            explain_unreachable(result);
+        if ((!result->unreachable || plan->format != PLAN_FORMAT_TEXT) && report(out, result) != 0)
             status = fail_write(plan, errno);
         result_free(result);
     }

@@ -63,6 +63,11 @@ bool option_set_connect_timeout(struct option_reader *reader, struct option_valu
     return option_read_time(reader, value, 1, &reader->plan->connect_timeout_ms);
 }
 
+bool option_set_wait_for_server(struct option_reader *reader, struct option_value value)
+{
+    return option_read_time(reader, value, 1, &reader->plan->wait_ms);
+}
+
 bool option_set_grace(struct option_reader *reader, struct option_value value)
 {
     return option_read_time(reader, value, 0, &reader->plan->grace_ms);

@@ -200,6 +200,7 @@ struct plan {
     bool think_recorded; /* the think times of the recording */
     uint64_t timeout_ms; /* limit of a request, including connecting */
     uint64_t connect_timeout_ms;
+    uint64_t wait_ms;  /* how long to wait for a server that starts; 0: not */
     uint64_t grace_ms; /* how long a stopped run waits for responses in flight */
 
     /* Repetitions */

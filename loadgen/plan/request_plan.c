@@ -544,6 +544,7 @@ int request_plan_resolve(struct request_plan *request_plan, char *why, size_t si
         struct request *request = &request_plan->requests[i];
 
         if (request->origin == i && request_plan->plan->connect_to_count == 0 &&
+            request->target.addresses == NULL &&
             target_resolve(&request->target, request_plan->plan->family, why, size) != 0)
             return -1;
         request->addresses = request_plan->requests[request->origin].target.addresses;

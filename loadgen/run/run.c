@@ -20,6 +20,7 @@
 enum {
     WHY_TEXT = 256,
     START_DELAY_NS = 10 * 1000 * 1000, /* the threads run before the first request is due */
+    REACHED_MS = 500, /* a run stops if all connections have failed for this long */
 };
 
 struct run {
@@ -35,7 +36,7 @@ struct run {
     struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
     struct control *control;
     int done_fd;
-    bool stopping, interrupted, connections_changed;
+    bool stopping, interrupted, unreachable, connections_changed;
     uint64_t changes;
     char *first_url;
     const struct condition *aborted_by;
@@ -261,6 +262,24 @@ static void check_abort_conditions(struct run *run)
         }
 }
 
+/*
+ * Stops a run that cannot reach its server: each connection has failed, and would only fail again.
+ * A server that ends later is measured on, for it may come back.
+ */
+static void check_reachable(struct run *run)
+{
+    const struct tally *all = &run->both;
+    uint64_t failed = tally_errors(all) - tally_error(all, ERROR_KIND_CLOSED) -
+                      tally_error(all, ERROR_KIND_LOCAL);
+
+    if (run->stopping || elapsed_ns(run) < REACHED_MS * NS_PER_MS || failed == 0 ||
+        failed < tally_get(all, TALLY_clients_used) || tally_get(all, TALLY_clients_up) > 0 ||
+        tally_get(all, TALLY_connections_opened) > 0)
+        return;
+    run->unreachable = true;
+    stop_run(run);
+}
+
 static struct progress_now now_of(const struct run *run)
 {
     return (struct progress_now){
@@ -284,6 +303,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     check_abort_conditions(run);
+    check_reachable(run);
     if (run->observer != NULL)
         run->observer->on_tick(run->observer->context, &run->both, now_ns);
     progress_tick(&run->progress, &now);
@@ -441,6 +461,7 @@ static void fill_result(struct run *run, struct result *result)
         .changes = run->changes,
         .out_of_memory = client_pool_ran_out_of_memory(run->pool),
         .interrupted = run->interrupted,
+        .unreachable = run->unreachable,
         .aborted_by = run->aborted_by,
     };
     fill_run_times(run, &totals, result);

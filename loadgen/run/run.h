@@ -27,9 +27,9 @@ struct run_observer {
 /* ---- One trial: a run from its plan ---- */
 
 enum trial_outcome {
-    TRIAL_DONE,         /* *result is valid; release it with result_free() */
-    TRIAL_INVALID,      /* could not begin: WHY names the error in the plan or on the machine */
-    TRIAL_UNKNOWN_HOST, /* could not begin: WHY names the unresolved host */
+    TRIAL_DONE,      /* *result is valid; release it with result_free() */
+    TRIAL_INVALID,   /* could not begin: WHY names the error in the plan or on the machine */
+    TRIAL_NO_SERVER, /* WHY says why no server could be reached, or which host is unknown */
 };
 
 /*

@@ -5,15 +5,72 @@
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
+#include "loadgen/engine/curl_handle.h"
 #include "loadgen/plan/request_plan.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- One trial ---- */
+
+enum { RETRY_MS = 100 }; /* of --wait-for-server */
+
+/* Tries once to connect as the requests of the plan do. Returns false with WHY. */
+static bool try_to_connect(const struct request_plan *request_plan, char *why, size_t size)
+{
+    const struct request *request = &request_plan->requests[0];
+    char error_text[CURL_ERROR_SIZE] = "";
+    struct curl_ending ending = {
+        .easy = curl_easy_init(), .code = CURLE_OUT_OF_MEMORY, .error_text = error_text};
+
+    snprintf(why, size, "out of memory");
+    if (ending.easy != NULL &&
+        curl_handle_set_connection(request_plan->plan, request_plan, ending.easy)) {
+        curl_easy_setopt(ending.easy, CURLOPT_ERRORBUFFER, error_text);
+        curl_easy_setopt(ending.easy, CURLOPT_CONNECT_ONLY, 1L);
+        curl_handle_set_request(ending.easy, request, NULL);
+        ending.code = curl_easy_perform(ending.easy);
+        snprintf(why, size, "%s", curl_handle_error_text(&ending));
+    }
+    curl_easy_cleanup(ending.easy);
+    return ending.code == CURLE_OK;
+}
+
+/* Returns false if a signal arrives in a series, which then ends. */
+static bool pause_before_retry(void)
+{
+    struct pollfd signals = {.fd = interrupts_fd(), .events = POLLIN};
+
+    return poll(&signals, 1, RETRY_MS) == 0;
+}
+
+/*
+ * Resolves the hosts and, with --wait-for-server, waits until a connection can be established.
+ * Returns false with WHY.
+ */
+static bool reach_server(struct request_plan *request_plan, char *why, size_t size)
+{
+    uint64_t wait_ms = request_plan->plan->wait_ms;
+    uint64_t end_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
+    char reason[CURL_ERROR_SIZE], waited[UNITS_TEXT];
+
+    if (wait_ms == 0)
+        return request_plan_resolve(request_plan, why, size) == 0;
+    while (request_plan_resolve(request_plan, reason, sizeof(reason)) != 0 ||
+           !try_to_connect(request_plan, reason, sizeof(reason)))
+        if (clock_monotonic_ns() >= end_ns || !pause_before_retry()) {
+            snprintf(why, size, "%.200s: no server within %s (--wait-for-server): %.200s",
+                     request_plan->requests[0].target.text,
+                     units_format_ns(waited, sizeof(waited), (double)(wait_ms * NS_PER_MS)),
+                     reason);
+            return false;
+        }
+    return true;
+}
 
 /* An unknown host counts as a run without responses, not as a usage error. */
 enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
@@ -24,8 +81,8 @@ enum trial_outcome trial_run(const struct plan *plan, const struct run_observer 
 
     if (request_plan_prepare(&request_plan, plan, why, size) == 0 &&
         resources_reserve_descriptors(plan->connections, plan->threads, why, size) == 0) {
-        if (request_plan_resolve(&request_plan, why, size) != 0)
-            outcome = TRIAL_UNKNOWN_HOST;
+        if (!reach_server(&request_plan, why, size))
+            outcome = TRIAL_NO_SERVER;
         else if (run_plan(plan, &request_plan, observer, result, why, size) == 0)
             outcome = TRIAL_DONE;
     }
@@ -38,7 +95,7 @@ enum result_status trial_status(enum trial_outcome outcome, const struct result 
     switch (outcome) {
     case TRIAL_DONE:
         return result_status(result);
-    case TRIAL_UNKNOWN_HOST:
+    case TRIAL_NO_SERVER:
         return RESULT_NOTHING;
     case TRIAL_INVALID:
         break;
@@ -124,6 +181,12 @@ static enum trials_end run_trial(struct trials_state *state, size_t point)
     if (state->outcome != TRIAL_DONE)
         return TRIALS_FAILED;
     state->result->plan = setup->points[point].plan;
+    if (state->result->unreachable && state->trials_done == 0) {
+        result_explain_unreachable(state->result, state->why, state->size);
+        result_free(state->result);
+        state->outcome = TRIAL_NO_SERVER;
+        return TRIALS_FAILED;
+    }
     end = take_result(state, point);
     result_free(state->result);
     return end;

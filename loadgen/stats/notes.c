@@ -55,13 +55,46 @@ static uint64_t count_of(const struct result *result, enum tally_counter counter
     return tally_get(&result->tally, counter);
 }
 
+/* The most frequent kind of error. */
+static enum error_kind main_error(const struct tally *tally)
+{
+    enum error_kind found = ERROR_KIND_OTHER;
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        if (tally_error(tally, (enum error_kind)kind) > tally_error(tally, found))
+            found = (enum error_kind)kind;
+    return found;
+}
+
+void result_explain_unreachable(const struct result *result, char *text, size_t size)
+{
+    const struct tally *tally = &result->tally;
+    enum error_kind kind = main_error(tally_errors(tally) > 0 ? tally : &result->warmup);
+    const char *reason = result->error_texts.first[kind];
+    const char *advice = kind == ERROR_KIND_TLS ? "-k does not verify certificates"
+                                                : "--wait-for-server 30s waits until it starts";
+
+    snprintf(text, size, "%.120s: no connection was established: %s%s%.150s; %s", result->url,
+             error_kind_labels[kind], reason[0] != '\0' ? ": " : "", reason, advice);
+}
+
+static void note_unreachable(const struct result *result, struct note_list *list)
+{
+    char text[RESULT_NOTE_TEXT - 1];
+
+    result_explain_unreachable(result, text, sizeof(text));
+    note(list, "unreachable", "%s.", text);
+}
+
 static void note_outcome(const struct result *result, struct note_list *list)
 {
     if (result->interrupted)
         note(list, "interrupted", "Interrupted before the end of the run.");
     if (result->aborted_by != NULL)
         note(list, "aborted", "Aborted: %s became true (--abort-on).", result->aborted_by->text);
-    if (count_of(result, TALLY_answered) == 0)
+    if (result->unreachable)
+        note_unreachable(result, list);
+    else if (count_of(result, TALLY_answered) == 0)
         note(list, "nothing_answered", "No response was received.");
     else if (result_bad_percent(result) > result->plan->max_errors)
         note(list, "too_many_errors",
@@ -111,9 +144,9 @@ static void note_connections(const struct result *result, struct note_list *list
         note(list, "fewer_requests_than_connections",
              "%" PRIu32 " of %" PRIu32 " connections were used: there were no more requests.",
              plan->connections, plan->connections_requested);
-    if (used > 0 && up == 0)
+    if (used > 0 && up == 0 && !result->unreachable)
         note(list, "connections_missing", "No connection was established.");
-    else if (up < used)
+    else if (up > 0 && up < used)
         note(list, "connections_missing",
              "Only %" PRIu64 " of %" PRIu64 " connections were established.", up, used);
     if (result->out_of_memory)

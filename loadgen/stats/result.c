@@ -228,6 +228,7 @@ static void add_state(struct result *into, const struct result *from)
     into->changes += from->changes;
     into->out_of_memory = into->out_of_memory || from->out_of_memory;
     into->interrupted = into->interrupted || from->interrupted;
+    into->unreachable = into->unreachable || from->unreachable;
     if (into->aborted_by == NULL)
         into->aborted_by = from->aborted_by;
     error_texts_add(&into->error_texts, &from->error_texts);

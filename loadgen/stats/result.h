@@ -64,6 +64,7 @@ struct result {
     uint64_t changes;              /* changes of the load during the run */
     bool out_of_memory;            /* not all connections could be created */
     bool interrupted;
+    bool unreachable;                   /* stopped early: no connection could be established */
     const struct condition *aborted_by; /* NULL: none */
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
@@ -153,6 +154,9 @@ void merge_plans(struct plan *plan, const struct result *const *from, size_t cou
  * become unknown. Returns false if out of memory; release *into in either case.
  */
 bool merge_results(struct result *into, const struct result *const *from, size_t count);
+
+/* Why RESULT has no connection, in one line: "URL: no connection was established: ...". */
+void result_explain_unreachable(const struct result *result, char *text, size_t size);
 
 /* ---- Notes: warnings for the reader of a result (notes.c) ---- */
 

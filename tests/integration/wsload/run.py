@@ -561,6 +561,50 @@ class Limits(WithFolder):
                     self.assertEqual(report["connections"]["up"], 5)
                     self.assertEqual(report["connections"]["opened"], 5)
 
+    def test_server_that_cannot_be_reached(self):
+        """The run ends at once, with one line and, for programs, the report."""
+        port, = servers.free_ports(1)
+        cases = [(f"http://127.0.0.1:{port}", (), "connection refused; --wait-for-server")]
+        if servers.OPENSSL:
+            server = servers.Http2Server(self.directory, lambda _: None)
+            self.addCleanup(server.stop)
+            cases.append((server.url, (), "; -k does not verify certificates"))
+        cases.append((cases[0][0], ("-r", "500", "-w", "1h"), "connection refused"))
+        cases.append((cases[0][0], ("--repeat", "2"), "connection refused"))
+        for engine in ENGINES:
+            for url, words, reason in cases:
+                with self.subTest(engine=engine, url=url, words=words):
+                    command = [WSLOAD, "--quiet", "--engine", engine, "-c", "5", "-d", "1h", *words, url]
+                    ended = subprocess.run(command, capture_output=True, text=True, check=False,
+                                           timeout=servers.PATIENCE_S * 4)
+                    self.assertEqual((ended.returncode, ended.stdout), (2, ""))
+                    self.assertEqual(ended.stderr.count("\n"), 1)
+                    self.assertIn(f"{url}", ended.stderr)
+                    self.assertIn("no connection was established", ended.stderr)
+                    self.assertIn(reason, ended.stderr)
+            report = run(["-c", 5, "-d", "1h", cases[0][0]], engine, 2)
+            self.assertEqual([note["name"] for note in report["notes"]][:1], ["unreachable"])
+        sweep = subprocess.run([WSLOAD, "sweep", "-c", "1,2", "-d", "1h", cases[0][0]], capture_output=True, text=True,
+                               check=False, timeout=servers.PATIENCE_S * 4)
+        self.assertEqual((sweep.returncode, sweep.stdout), (2, ""))
+        self.assertIn("connection refused", sweep.stderr)
+
+    def test_server_that_starts_later(self):
+        port, = servers.free_ports(1)
+        command = [WSLOAD, "--json", "--quiet", "-c", "2", "-n", "10", "--wait-for-server", f"{servers.PATIENCE_S}s",
+                   f"http://127.0.0.1:{port}"]
+        load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        time.sleep(0.3)  # it usually tries once or twice before there is a server
+        server = servers.Recorder(port)
+        self.addCleanup(server.stop)
+        out, _ = load.communicate(timeout=servers.PATIENCE_S * 2)
+        self.assertEqual(load.returncode, 0)
+        self.assertEqual(json.loads(out)["requests"]["answered"], 10)
+        self.assertEqual(len(server.seen), 10)
+        server.stop()
+        self.assertIn("no server within 1.00 ms (--wait-for-server): Connection refused",
+                      run(["--wait-for-server", "1ms", f"http://127.0.0.1:{port}"], status=2))
+
     def test_ports_run_out(self):
         first = servers.free_ports(1)[0]
         last = min(first + 9, 65535)

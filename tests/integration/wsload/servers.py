@@ -168,8 +168,10 @@ class HttpServer(InThread, socketserver.ThreadingTCPServer):
             self.wfile.write("\r\n".join(lines).encode() + (b"" if words[0] == "HEAD" else answer))
             return words[2] == "HTTP/1.1\r\n" and "close" not in fields.get("connection", "").lower()
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), self.Handler)
+    allow_reuse_address = True
+
+    def __init__(self, port=0):
+        super().__init__(("127.0.0.1", port), self.Handler)
         self.seen = []
         self.port = self.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
