@@ -386,12 +386,14 @@ static void draw_small(const struct panel *panel, const struct canvas *canvas,
 static void draw_large(const struct panel *panel, const struct canvas *canvas,
                        const struct scaled *scaled, size_t peak)
 {
-    struct canvas frame = canvas_part(canvas, 2, 0, canvas->height - 2, canvas->width);
+    int above = canvas->height > PANEL_MIN_HEIGHT ? 2 : 1;
+    struct canvas frame = canvas_part(canvas, above, 0, canvas->height - above, canvas->width);
     struct canvas inside = canvas_part(&frame, 0, LABEL_WIDTH + 1, frame.height - 1, frame.width);
     bool peaked = peak < panel->count;
 
     draw_panel_title(panel, canvas, peaked ? panel->values[peak] : 0);
-    draw_items(canvas, 1, 0, panel->detail);
+    if (above > 1)
+        draw_items(canvas, 1, 0, panel->detail);
     draw_axes(panel, &frame, scaled,
               peaked ? graph_column_of(panel->style, peak, panel->count, inside.width) : -1);
     draw_graph(panel, &inside, scaled);
@@ -404,7 +406,7 @@ void panel_draw(const struct panel *panel, const struct canvas *canvas)
 
     if (panel->unit == GRAPH_RATIO)
         peak = panel->count; /* a ratio has no mark of the peak */
-    if (canvas->height < PANEL_FULL_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
+    if (canvas->height < PANEL_MIN_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
         draw_small(panel, canvas, &scaled);
     else
         draw_large(panel, canvas, &scaled, peak);

@@ -87,7 +87,8 @@ void bar_draw(const struct canvas *canvas, int y, int x, int width, enum graph_s
  * thread.
  */
 
-enum { PANEL_TEXT = 96, PANEL_FULL_HEIGHT = 6 };
+/* At its minimum height, a panel has a graph but no details; below it, it is a line or two. */
+enum { PANEL_TEXT = 96, PANEL_MIN_HEIGHT = 3, PANEL_FULL_HEIGHT = 6 };
 
 struct panel {
     const char *title;

@@ -78,26 +78,61 @@ static void shortage_line(const struct scene *scene, char *line, size_t size, in
     summary_add(line, size, width, "stolen %s", text_percent(share, (double)shortage->stolen));
 }
 
-/* Requests, log lines and processes that failed since the start. */
+/* What failed since the start; SEVERE: the server's fault. */
+static const struct {
+    const char *name;
+    enum metric metric;
+    bool severe;
+} failures[] = {{"workers died", METRIC_workers_died, true},
+                {"queue full", METRIC_offload_rejected, true},
+                {"dropped", METRIC_queue_dropped, true},
+                {"log dropped", METRIC_log_dropped, true},
+                {"log lost", METRIC_log_lost, true},
+                {"log errors", METRIC_log_write_errors, true},
+                {"accept errors", METRIC_accept_errors, true},
+                {"rate-limited", METRIC_requests_limited, false},
+                {"over max_per_ip", METRIC_connections_rejected, false},
+                {"timed out", METRIC_connections_timed_out, false},
+                {"aborted", METRIC_responses_cut_short, false}};
+
+/* True if the server has failed, not only its clients. */
+static bool has_failed(const struct scene *scene)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(failures); i++)
+        if (failures[i].severe && scene_sum(scene, failures[i].metric) > 0)
+            return true;
+    return false;
+}
+
+/* Adds the failures that are severe or not, and have happened or not. */
+static void add_failures(const struct scene *scene, char *line, size_t size, int width, bool severe,
+                         bool happened)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(failures); i++)
+        if (failures[i].severe == severe && (scene_sum(scene, failures[i].metric) > 0) == happened)
+            add_sum(scene, line, size, width, failures[i].name, failures[i].metric);
+}
+
+/* Those that have happened first, the severe ones before the others. */
 static void failures_line(const struct scene *scene, char *line, size_t size, int width)
 {
-    static const struct {
-        const char *name;
-        enum metric metric;
-    } items[] = {{"rate-limited", METRIC_requests_limited},
-                 {"over max_per_ip", METRIC_connections_rejected},
-                 {"queue full", METRIC_offload_rejected},
-                 {"log dropped", METRIC_log_dropped},
-                 {"timed out", METRIC_connections_timed_out},
-                 {"aborted", METRIC_responses_cut_short},
-                 {"accept errors", METRIC_accept_errors},
-                 {"log errors", METRIC_log_write_errors},
-                 {"log lost", METRIC_log_lost},
-                 {"workers died", METRIC_workers_died}};
-
     line[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
-        add_sum(scene, line, size, width, items[i].name, items[i].metric);
+    add_failures(scene, line, size, width, true, true);
+    add_failures(scene, line, size, width, false, true);
+    add_failures(scene, line, size, width, true, false);
+    add_failures(scene, line, size, width, false, false);
+}
+
+/* The length of the severe failures at the start of LINE, which failures_line() wrote. */
+static size_t severe_length(const struct scene *scene, const char *line)
+{
+    char severe[256] = "";
+    size_t length = 0;
+
+    add_failures(scene, severe, sizeof(severe), (int)sizeof(severe), true, true);
+    while (severe[length] != '\0' && line[length] == severe[length])
+        length++;
+    return length;
 }
 
 /* Responses by status since the start: "200 33.1k  404 310". */
@@ -275,20 +310,35 @@ static size_t choose_lines(const struct scene *scene, const struct line *shown[L
     return count;
 }
 
-/* Draws the strip of threads, then as many lines as fit. */
+static void draw_line(const struct line *line, const struct scene *scene,
+                      const struct canvas *canvas, int y)
+{
+    char text[256];
+
+    line->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
+    canvas_text(canvas, y, 0, TONE_TITLE, line->title);
+    canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, text);
+    if (line->write == failures_line) {
+        text[severe_length(scene, text)] = '\0';
+        canvas_text(canvas, y, LINE_LABEL, TONE_BAD, text);
+    }
+}
+
+/* Draws failures of the server, the strip of threads, then as many lines as fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
     const struct line *shown[LINES_MOST];
-    int count = (int)choose_lines(scene, shown), strip = canvas->height - count, y;
-    char text[256];
+    int count = (int)choose_lines(scene, shown), strip = canvas->height - count, y = 0;
+    bool failed = has_failed(scene);
 
     strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
-    y = strip_draw(canvas, 0, strip, model_now(scene->model));
-    for (int i = 0; i < count && y < canvas->height; i++, y++) {
-        shown[i]->write(scene, text, sizeof(text), canvas->width - LINE_LABEL);
-        canvas_text(canvas, y, 0, TONE_TITLE, shown[i]->title);
-        canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, text);
-    }
+    for (int i = 0; failed && i < count; i++)
+        if (shown[i]->write == failures_line)
+            draw_line(shown[i], scene, canvas, y++);
+    y += strip_draw(canvas, y, strip, model_now(scene->model));
+    for (int i = 0; i < count && y < canvas->height; i++)
+        if (!failed || shown[i]->write != failures_line)
+            draw_line(shown[i], scene, canvas, y++);
 }
 
 enum { PANELS_MOST = 6 };
@@ -348,8 +398,10 @@ static void overview_draw(void *state, const struct scene *scene, const struct c
     struct canvas upper, lower;
 
     (void)state;
-    if (below < 1) /* the panels do not have their full height */
-        below = (canvas->height - rows) % rows;
+    if (below < 1) { /* the panels do not have their full height */
+        below = has_failed(scene);
+        below += (canvas->height - below) % rows;
+    }
     below = below < 0 ? 0 : below > most ? most : below;
     gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
     upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);

@@ -500,6 +500,21 @@ bool terminal_echoes(const struct terminal *terminal)
            (mode.c_lflag & ICANON) != 0;
 }
 
+int terminal_reversed(struct terminal *terminal)
+{
+    int count = 0;
+
+    for (int row = 0; row < terminal->rows; row++)
+        for (int column = 0; column < terminal->columns; column++)
+            count += cell_at(terminal, row, column).attrs.reverse != 0;
+    return count;
+}
+
+bool terminal_is_bold(struct terminal *terminal, int row, int column)
+{
+    return cell_at(terminal, row, column).attrs.bold != 0;
+}
+
 bool terminal_has_colour(struct terminal *terminal)
 {
     for (int row = 0; row < terminal->rows; row++)

@@ -65,6 +65,10 @@ bool terminal_echoes(const struct terminal *terminal);
 /* True if any cell has a colour other than the default. */
 bool terminal_has_colour(struct terminal *terminal);
 
+/* How many cells of the screen are drawn in reverse video, and whether a cell is bold. */
+int terminal_reversed(struct terminal *terminal);
+bool terminal_is_bold(struct terminal *terminal, int row, int column);
+
 /* True if any character is not ASCII. */
 bool terminal_has_non_ascii(struct terminal *terminal);
 

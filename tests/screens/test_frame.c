@@ -125,6 +125,38 @@ static void health_line_names_a_dead_worker(void **state)
     TYPE_SHOWS("a", "  healthy", "[9 events]");
 }
 
+/* The row of the screen that begins with TEXT. */
+static int row_of(const char *text)
+{
+    int row = 0;
+
+    while (strncmp(terminal_line(terminal, row), text, strlen(text)) != 0)
+        row++;
+    return row;
+}
+
+/* What failed comes first and in colour, also on a screen that has few lines below the panels. */
+static void failures_come_first(void **state)
+{
+    static const struct {
+        int rows, columns;
+    } sizes[] = {{10, 40}, {15, 80}, {18, 80}, {24, 80}, {40, 120}, {50, 200}};
+    static const char *const dark[] = {"--theme", "dark", NULL};
+
+    (void)state;
+    stage_open(24, 80, dark, NULL);
+    ASSERT_SHOWS("10.0k total", "failures workers died 0  queue full 0");
+    fixture_add(fixture, METRIC_workers_died, 3);
+    fixture_add(fixture, METRIC_connections_timed_out, 2);
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
+        ASSERT_SHOWS("failures workers died 3  ");
+        assert_true(sizes[i].columns < 80 || terminal_shows(terminal, "died 3  timed out 2"));
+        assert_true(terminal_is_bold(terminal, row_of("failures workers"), 9));
+        assert_true(sizes[i].columns < 80 || terminal_shows(terminal, "1m └"));
+    }
+}
+
 /* Key y: decades instead of a scale from 0. */
 static void graphs_have_a_logarithmic_scale(void **state)
 {
@@ -939,6 +971,7 @@ int main(void)
         cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
         cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
         cmocka_unit_test_teardown(health_line_names_a_dead_worker, stage_teardown),
+        cmocka_unit_test_teardown(failures_come_first, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
         cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),
         cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),
