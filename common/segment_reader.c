@@ -313,6 +313,15 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
                                                                              : SEGMENT_ALIVE;
 }
 
+bool segment_has_ended(const struct segment_reader *reader)
+{
+    const struct segment_header *header = &reader->map.header;
+
+    return atomic_load_explicit(&segment_shared_header(&reader->map)->stopped,
+                                memory_order_acquire) != 0 ||
+           process_has_ended(header->master_pid, header->start_ticks);
+}
+
 uint64_t segment_reader_metric(const struct segment_reader *reader, const void *block,
                                enum metric metric)
 {

@@ -67,6 +67,9 @@ enum segment_health {
 /* State of the server that owns the segment. Costs some system calls: call it once a second. */
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns);
 
+/* True if that server has stopped or died, also if another one has its name. */
+bool segment_has_ended(const struct segment_reader *reader);
+
 /* Like segment_sum(), for metrics of this segment; 0 if it does not have METRIC. */
 uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric metric);
 

@@ -54,8 +54,18 @@ static_assert((sizeof(struct step) + sizeof(struct sample_copy)) * HISTORY_VALUE
                   STEPS_BYTES_MAX,
               "wsconsole(1) states the memory of the history");
 
+/* A daemon that was attached. */
+struct tenure {
+    uint64_t started_ns; /* wall clock */
+    int32_t pid;
+};
+
+enum { TENURES = 32 };
+
 struct history {
     struct second *ring;
+    struct tenure tenure[TENURES]; /* number n has index n % TENURES */
+    uint64_t tenures;
     struct past_thread *thread;    /* THREADS_KEPT; number n has index n % THREADS_KEPT */
     uint64_t thread_next;          /* number of the next one */
     struct process_usage *process; /* the same, PROCESSES_KEPT */
@@ -209,6 +219,12 @@ void history_add_threads(struct history *history, const struct model *model,
 void history_break(struct history *history)
 {
     history->broken = true;
+}
+
+void history_begin(struct history *history, int32_t pid, uint64_t started_ns)
+{
+    history_break(history);
+    history->tenure[history->tenures++ % TENURES] = (struct tenure){started_ns, pid};
 }
 
 size_t history_length(const struct history *history)
@@ -684,13 +700,32 @@ static void describe_workers(struct history_cursor *cursor, const struct snapsho
                                    .started_ns = present->workers[i].started_ns};
 }
 
-/* Fills what the history does not record from PRESENT. Wanted numbers stay zero. */
-static void describe_second(struct snapshot *then, const struct snapshot *present,
-                            const struct sample_copy *sample)
+/* The daemon that ran at TIME_NS (wall clock); NULL: it is not known any more. */
+static const struct tenure *tenure_at(const struct history *history, uint64_t time_ns)
 {
+    uint64_t known = history->tenures < TENURES ? history->tenures : TENURES;
+
+    for (uint64_t back = 1; back <= known; back++) {
+        const struct tenure *tenure = &history->tenure[(history->tenures - back) % TENURES];
+
+        if (tenure->started_ns <= time_ns)
+            return tenure;
+    }
+    return NULL;
+}
+
+/* Fills what the history does not record from PRESENT. Wanted numbers stay zero. */
+static void describe_second(struct snapshot *then, const struct history *history,
+                            const struct snapshot *present, const struct sample_copy *sample)
+{
+    const struct tenure *tenure = tenure_at(history, sample->time_ns);
     uint64_t ago_ns = present->wall_ns > sample->time_ns ? present->wall_ns - sample->time_ns : 0;
 
     then->server = present->server;
+    if (tenure != NULL) {
+        then->server.pid = tenure->pid;
+        then->server.started_ns = tenure->started_ns;
+    }
     then->dispatch_master = present->dispatch_master;
     then->wall_ns = sample->time_ns;
     then->time_ns = present->time_ns > ago_ns ? present->time_ns - ago_ns : 0;
@@ -717,12 +752,13 @@ static int make_cursor_room(struct history_cursor *cursor, const struct snapshot
 }
 
 /* Of a step only the sums and the latency are known. */
-static void show_step(struct history_cursor *cursor, const struct snapshot *present,
-                      const struct sample_copy *sample, const struct sample_copy *before)
+static void show_step(struct history_cursor *cursor, const struct history *history,
+                      const struct snapshot *present, const struct sample_copy *sample,
+                      const struct sample_copy *before)
 {
     struct process_table *table = &cursor->processes;
 
-    describe_second(&cursor->snapshot, present, sample);
+    describe_second(&cursor->snapshot, history, present, sample);
     *table = (struct process_table){.count = 0};
     cursor->snapshot.worker_count = cursor->snapshot.thread_count = cursor->thread_count = 0;
     model_take_past(cursor->model, &cursor->snapshot, before, sample, NULL, 0);
@@ -736,7 +772,7 @@ static void show_second(struct history_cursor *cursor, const struct history *his
     struct snapshot *then = &cursor->snapshot;
 
     history_second(history, back, &sample, &letters, &before);
-    describe_second(then, present, sample);
+    describe_second(then, history, present, sample);
     cursor->thread_count = history_kept(history, back, cursor->thread, &cursor->processes);
     describe_workers(cursor, present);
     then->thread_count = 0;
@@ -767,7 +803,7 @@ size_t history_cursor_set(struct history_cursor *cursor, const struct history *h
     if (make_cursor_room(cursor, present) != 0)
         return 0;
     if (history_step(history, &back, &sample, &before)) {
-        show_step(cursor, present, sample, before);
+        show_step(cursor, history, present, sample, before);
         return back;
     }
     back = find_second(history, back);

@@ -50,10 +50,12 @@ void history_add_threads(struct history *history, const struct model *model,
                          const struct process_table *processes);
 
 /*
- * Call when another daemon is attached: the next sample does not continue the last one, and the
- * seconds between them become a gap.
+ * The next sample does not continue the last one, and the seconds between them become a gap.
  */
 void history_break(struct history *history);
+
+/* The same, because the daemon with PID is attached, which started at STARTED_NS (wall clock). */
+void history_begin(struct history *history, int32_t pid, uint64_t started_ns);
 
 /* Seconds in the ring, gaps included. */
 size_t history_length(const struct history *history);
@@ -120,8 +122,9 @@ size_t history_back_of(const struct history *history, uint64_t time_ns);
 
 /*
  * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per
- * thread slot, latency, and what history_add_threads() kept. The description of the server, and the
- * worker of each slot where nothing was kept, come from the current snapshot.
+ * thread slot, latency, and what history_add_threads() kept. The description of the server, but for
+ * its pid and its start, and the worker of each slot where nothing was kept, come from the current
+ * snapshot.
  */
 struct history_cursor;
 

@@ -266,6 +266,8 @@ struct source {
     enum source_state state;
     uint64_t next_check_ns;
     struct segment_reader reader;
+    struct segment_reader former; /* the one before, if HAS_FORMER */
+    bool has_former;
     bool shown; /* set by source_show(): the reader is borrowed, do not detach */
     char why[256];
 };
@@ -286,6 +288,7 @@ void source_close(struct source *source)
         return;
     if (!source->shown)
         segment_detach(&source->reader);
+    source_release_former(source);
     free(source);
 }
 
@@ -333,7 +336,9 @@ static bool try_attach(struct source *source, uint64_t now_ns)
             memcpy(source->why, why, sizeof(source->why));
         return false;
     }
-    segment_detach(&source->reader);
+    source_release_former(source);
+    source->former = source->reader;
+    source->has_former = source->state == SOURCE_ENDED;
     source->reader = reader;
     source->next_check_ns = now_ns; /* it may be dead: see is_worth_attaching() */
     set_state(source, SOURCE_LIVE);
@@ -378,6 +383,18 @@ bool source_update(struct source *source, uint64_t now_ns)
     if (source->state == SOURCE_ABSENT || source->state == SOURCE_ENDED)
         return try_attach(source, now_ns);
     return false;
+}
+
+const struct segment_reader *source_former(const struct source *source)
+{
+    return source->has_former ? &source->former : NULL;
+}
+
+void source_release_former(struct source *source)
+{
+    if (source->has_former)
+        segment_detach(&source->former);
+    source->has_former = false;
 }
 
 void source_show(struct source *source, const struct segment_reader *reader,

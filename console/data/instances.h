@@ -78,6 +78,13 @@ void source_close(struct source *source);
  */
 bool source_update(struct source *source, uint64_t now_ns);
 
+/*
+ * The segment that was attached before: after an upgrade its daemon still runs. NULL: none, or it
+ * was released.
+ */
+const struct segment_reader *source_former(const struct source *source);
+void source_release_former(struct source *source);
+
 enum source_state source_state(const struct source *source);
 
 /*

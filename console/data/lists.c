@@ -15,7 +15,8 @@ struct event_list {
     struct event_row single[EVENT_LIST_SINGLE]; /* a ring */
     uint64_t singles;
     uint64_t totals[LEVEL_COUNT];
-    struct event_merge *merge; /* NULL before event_list_attach() */
+    struct event_merge *merge;  /* NULL before event_list_attach() */
+    struct event_merge *former; /* of the daemon before; NULL: none */
 };
 
 struct event_list *event_list_create(void)
@@ -25,14 +26,17 @@ struct event_list *event_list_create(void)
 
 void event_list_destroy(struct event_list *list)
 {
-    if (list != NULL)
+    if (list != NULL) {
         event_merge_free(list->merge);
+        event_merge_free(list->former);
+    }
     free(list);
 }
 
 int event_list_attach(struct event_list *list, const struct segment_reader *reader)
 {
-    event_merge_free(list->merge);
+    event_merge_free(list->former);
+    list->former = list->merge;
     list->merge = event_merge_new(segment_event_rings(&reader->map), false);
     return list->merge != NULL ? 0 : -1;
 }
@@ -91,16 +95,30 @@ void event_list_add(struct event_list *list, const struct event_record *event)
     list->totals[row.level]++;
 }
 
-size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
-                       uint64_t wall_ns)
+static size_t take_events(struct event_list *list, struct event_merge *merge,
+                          const struct segment_reader *reader, uint64_t wall_ns)
 {
     struct event_record event;
     size_t taken = 0;
 
-    event_merge_begin(list->merge, &reader->map);
-    for (; event_merge_take(list->merge, wall_ns, &event) >= 0; taken++)
+    if (merge == NULL)
+        return 0;
+    event_merge_begin(merge, &reader->map);
+    for (; event_merge_take(merge, wall_ns, &event) >= 0; taken++)
         event_list_add(list, &event);
     return taken;
+}
+
+size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
+                       uint64_t wall_ns)
+{
+    return take_events(list, list->merge, reader, wall_ns);
+}
+
+size_t event_list_read_former(struct event_list *list, const struct segment_reader *former,
+                              uint64_t wall_ns)
+{
+    return take_events(list, list->former, former, wall_ns);
 }
 
 static int newer_first(const void *a, const void *b)

@@ -46,6 +46,10 @@ int event_list_attach(struct event_list *list, const struct segment_reader *read
 size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
                        uint64_t wall_ns);
 
+/* The same for the daemon that was attached before, whose segment FORMER is still mapped. */
+size_t event_list_read_former(struct event_list *list, const struct segment_reader *former,
+                              uint64_t wall_ns);
+
 /* Adds one event. */
 void event_list_add(struct event_list *list, const struct event_record *event);
 

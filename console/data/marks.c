@@ -78,8 +78,7 @@ const struct mark *marks_between(const struct marks *marks, size_t count, uint64
             continue;
         if (mark->time_ns <= from_ns)
             break;
-        if (found == NULL || (mark_table[mark->kind].severe &&
-                              (!mark_table[found->kind].severe || mark->kind < found->kind)))
+        if (found == NULL || mark->kind < found->kind)
             found = mark;
     }
     return found;

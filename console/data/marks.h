@@ -50,8 +50,8 @@ enum mark_kind marks_kind_of(const char *text);
 void marks_take_events(struct marks *marks, const struct event_list *list, size_t count);
 
 /*
- * The mark to show for the time from FROM_NS (exclusive) to TO_NS, among the first COUNT: a severe
- * one if there is any, of these the first kind of marks.def, else the newest. NULL: none.
+ * The mark to show for the time from FROM_NS (exclusive) to TO_NS, among the first COUNT: the newest
+ * of the most important kind. NULL: none.
  */
 const struct mark *marks_between(const struct marks *marks, size_t count, uint64_t from_ns,
                                  uint64_t to_ns);

@@ -4,10 +4,12 @@
 #include "common/escape.h"
 #include "console/data/recording.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How often the slow data is read: data that changes slowly or is costly to read. */
 #define SLOW_NS (NS_PER_S / 2)
@@ -94,6 +96,10 @@ static void forget_origins(struct server_info *info)
 int server_info_begin(struct server_info *info, const struct segment_reader *reader)
 {
     uint64_t samples = segment_samples(reader), readable = UINT64_MAX;
+    const struct segment_header *header = &reader->map.header;
+    int32_t before = history_length(info->history) > 0 ? info->snapshot.server.pid : 0;
+    bool is_other = info->snapshot.server.generation != header->generation;
+    char text[EVENT_TEXT_BYTES];
 
     if (info->replayed)
         readable = recording_ring_words(segment_ring(&reader->map, 0).capacity);
@@ -102,7 +108,13 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
         tail_attach(info->tail, reader, readable) != 0 ||
         event_list_attach(info->events, reader) != 0)
         return -1;
-    history_break(info->history);
+    if (before != 0 && is_other) {
+        snprintf(text, sizeof(text),
+                 "another master (pid %" PRId32 ") has started, after pid %" PRId32,
+                 header->master_pid, before);
+        server_info_note(info, MARK_master, LEVEL_INFO, header->started_ns, text);
+    }
+    history_begin(info->history, header->master_pid, header->started_ns);
     outcomes_break(info->outcomes);
     host_list_release(&info->hosts);
     info->slow_wants = WANT_NOTHING;
@@ -110,6 +122,32 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
     forget_origins(info);
     info->next_second = samples > SEGMENT_HISTORY_SAMPLES ? samples - SEGMENT_HISTORY_SAMPLES : 0;
     return 0;
+}
+
+void server_info_note(struct server_info *info, enum mark_kind kind, enum level level,
+                      uint64_t wall_ns, const char *text)
+{
+    struct event_record event = {.time_ns = wall_ns,
+                                 .level = (uint8_t)level,
+                                 .role = ROLE_CONSOLE,
+                                 .pid = (int32_t)getpid()};
+
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    event_list_add(info->events, &event);
+    marks_add(info->marks, kind, wall_ns, text);
+}
+
+void server_info_take_events(struct server_info *info, const struct segment_reader *reader,
+                             uint64_t wall_ns)
+{
+    marks_take_events(info->marks, info->events, event_list_read(info->events, reader, wall_ns));
+}
+
+void server_info_take_former(struct server_info *info, const struct segment_reader *former,
+                             uint64_t wall_ns)
+{
+    marks_take_events(info->marks, info->events,
+                      event_list_read_former(info->events, former, wall_ns));
 }
 
 static void push_history(struct server_info *info, const struct segment_reader *reader)
@@ -267,8 +305,7 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
         return 0;
     info->slow_wants = wants;
     info->slow_ns = now->time_ns;
-    marks_take_events(info->marks, info->events,
-                      event_list_read(info->events, reader, now->wall_ns));
+    server_info_take_events(info, reader, now->wall_ns);
     take_config(info, reader);
     info->has_hosts = hosts_counted(reader);
     certificate_list_take(&info->certificates, reader);

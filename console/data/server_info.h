@@ -86,6 +86,18 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
 /* What the rules of the alerts read. */
 struct alert_facts server_info_facts(const struct server_info *info);
 
+/* Something that the console has seen itself becomes an event and a mark. */
+void server_info_note(struct server_info *info, enum mark_kind kind, enum level level,
+                      uint64_t wall_ns, const char *text);
+
+/* Reads the new events. */
+void server_info_take_events(struct server_info *info, const struct segment_reader *reader,
+                             uint64_t wall_ns);
+
+/* The same of the daemon that was attached before. */
+void server_info_take_former(struct server_info *info, const struct segment_reader *former,
+                             uint64_t wall_ns);
+
 /* Between two samples: counts the new requests. */
 void server_info_take_requests(struct server_info *info, const struct segment_reader *reader,
                                uint64_t now_ns, uint64_t wall_ns);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "console/data/recording.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct watch {
     bool record_new_daemon;    /* another daemon is attached, but not recorded yet */
     bool record_ended;         /* the end of the daemon is recorded */
     struct server_info info;
-    size_t back; /* seconds back in the history; 0: the last sample */
+    bool end_noted; /* the end of the daemon is an event */
+    size_t back;    /* seconds back in the history; 0: the last sample */
 };
 
 struct watch *watch_open(const char *name)
@@ -70,6 +72,52 @@ static bool attached(const struct watch *watch)
     return state == SOURCE_LIVE || state == SOURCE_SILENT;
 }
 
+/* How the daemon of READER has ended becomes an event, once. */
+static void note_end(struct watch *watch, const struct segment_reader *reader, uint64_t wall_ns)
+{
+    bool stopped = watch->replay != NULL
+                       ? strstr(source_why(watch->source), "died") == NULL
+                       : atomic_load_explicit(&segment_shared_header(&reader->map)->stopped,
+                                              memory_order_acquire) != 0;
+    char text[EVENT_TEXT_BYTES];
+
+    if (watch->end_noted)
+        return;
+    watch->end_noted = true;
+    snprintf(text, sizeof(text), "the master (pid %" PRId32 ") has %s",
+             reader->map.header.master_pid, stopped ? "stopped" : "died");
+    server_info_note(&watch->info, stopped ? MARK_master : MARK_crash,
+                     stopped ? LEVEL_INFO : LEVEL_ERROR, wall_ns, text);
+}
+
+/* Reads the events of the daemon that was attached before, until it has ended. */
+static void follow_former(struct watch *watch, uint64_t wall_ns)
+{
+    const struct segment_reader *former = source_former(watch->source);
+    bool ended = former != NULL && segment_has_ended(former);
+
+    if (former == NULL)
+        return;
+    server_info_take_former(&watch->info, former, wall_ns);
+    if (!ended)
+        return;
+    note_end(watch, former, wall_ns);
+    watch->end_noted = false;
+    source_release_former(watch->source);
+}
+
+/* After the last sample: the last events. */
+static void follow_end(struct watch *watch, uint64_t wall_ns)
+{
+    const struct segment_reader *reader = source_reader(watch->source);
+
+    if (source_state(watch->source) != SOURCE_ENDED || watch->end_noted ||
+        (watch->replay == NULL && !segment_has_ended(reader)))
+        return;
+    server_info_take_events(&watch->info, reader, wall_ns);
+    note_end(watch, reader, wall_ns);
+}
+
 /* Samples the segment of the source. */
 static int sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
@@ -79,7 +127,10 @@ static int sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsign
     history_look_back(watch->info.history, 0);
     if (watch->new_daemon && server_info_begin(&watch->info, reader) != 0)
         return -1;
+    if (watch->new_daemon && source_former(watch->source) == NULL)
+        watch->end_noted = false;
     watch->new_daemon = false;
+    follow_end(watch, wall_ns);
     return attached(watch) ? server_info_take(&watch->info, reader, now_ns, wall_ns, wants) : 0;
 }
 
@@ -92,7 +143,10 @@ static void follow_daemon(struct watch *watch, uint64_t now_ns)
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
     follow_daemon(watch, now_ns);
-    return sample(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
+    if (sample(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants) != 0)
+        return -1;
+    follow_former(watch, wall_ns);
+    return 0;
 }
 
 uint64_t watch_log_due_ns(const struct watch *watch)
@@ -277,15 +331,12 @@ struct alerts *watch_alerts(struct watch *watch)
 void watch_add_alert(struct watch *watch, const struct alert_record *record)
 {
     bool began = record->change == ALERT_BEGAN;
-    struct event_record event = {.time_ns = record->wall_ns,
-                                 .level = began ? LEVEL_WARN : LEVEL_INFO,
-                                 .role = ROLE_CONSOLE,
-                                 .pid = (int32_t)getpid()};
+    char text[EVENT_TEXT_BYTES];
 
-    snprintf(event.text, sizeof(event.text), "alert %s: %s (%s)",
-             alert_change_names[record->change], record->rule, record->value);
-    event_list_add(watch->info.events, &event);
-    marks_add(watch->info.marks, MARK_alert, record->wall_ns, event.text);
+    snprintf(text, sizeof(text), "alert %s: %s (%s)", alert_change_names[record->change],
+             record->rule, record->value);
+    server_info_note(&watch->info, MARK_alert, began ? LEVEL_WARN : LEVEL_INFO, record->wall_ns,
+                     text);
 }
 
 size_t watch_look_back(struct watch *watch, size_t back)

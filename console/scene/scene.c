@@ -41,7 +41,7 @@ size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *mar
 {
     static uint64_t times_ns[HISTORY_VALUES]; /* too large for the stack */
     size_t count = history_span_times(scene->history, span_s, times_ns);
-    size_t found = 0, at = scene->marks->count;
+    size_t found = 0, at = scene->marks->count, from;
 
     for (size_t i = count; i > 1 && found < GRAPH_MARKS_MAX; i--) {
         const struct mark *mark;
@@ -50,7 +50,10 @@ size_t scene_marks(const struct scene *scene, int span_s, struct graph_mark *mar
             continue;
         while (at > 0 && scene->marks->mark[at - 1].time_ns > times_ns[i - 1])
             at--;
-        mark = marks_between(scene->marks, at, times_ns[i - 2], times_ns[i - 1]);
+        for (from = i - 1; from > 0 && times_ns[from - 1] == 0;)
+            from--; /* a gap has the marks of its end */
+        mark =
+            from > 0 ? marks_between(scene->marks, at, times_ns[from - 1], times_ns[i - 1]) : NULL;
         if (mark != NULL)
             marks[found++] = (struct graph_mark){.index = i - 1,
                                                  .letter = mark_table[mark->kind].letter,

@@ -187,6 +187,7 @@ static void attaches_again_after_restart(void **state)
     (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
+    fixture_log_event(fixture, 0, "fixture: last words");
     stage_end_fixture();
     ASSERT_SHOWS("has stopped; this is its last sample", "10.0k total",
                  "attaches when it runs again");
@@ -196,6 +197,7 @@ static void attaches_again_after_restart(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
     /* The console follows the new daemon: its changes appear. */
     TYPE_SHOWS("+\r", "threads 6 of 6 (3 in each)");
+    TYPE_SHOWS("9", "[9 events]", "has stopped", "another master (pid ", "fixture: last words");
 }
 
 static void plus_and_minus_change_thread_count(void **state)

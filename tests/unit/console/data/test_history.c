@@ -240,6 +240,33 @@ static void past_second_has_its_threads_and_processes(void **state)
     model_destroy(model);
 }
 
+/* A second before a restart has the pid and the start of the server that ran then. */
+static void past_second_has_its_server(void **state)
+{
+    struct worker_sample worker = {.pid = 77, .state = WORKER_SERVING};
+    static struct thread_sample thread[1];
+    static struct histogram latency[1];
+    struct history_cursor *cursor = history_cursor_create();
+    struct snapshot now = snapshot_of(thread, 1, &worker, latency, 7);
+    struct sample_copy first = sample_at(1, 0), second = sample_at(6, 0);
+
+    (void)state;
+    now.server.pid = 66;
+    history_begin(history, 55, first.time_ns - NS_PER_S);
+    push_with_letters(1, 1);
+    push_with_letters(2, 1);
+    history_begin(history, 66, second.time_ns - NS_PER_MS);
+    push_with_letters(6, 1);
+    push_with_letters(7, 1);
+    assert_int_equal(history_cursor_set(cursor, history, &now, 1), 1);
+    assert_int_equal(model_now(history_cursor_model(cursor))->server.pid, 66);
+    assert_int_equal(history_cursor_set(cursor, history, &now, 5), 5);
+    assert_int_equal(model_now(history_cursor_model(cursor))->server.pid, 55);
+    assert_int_equal(model_now(history_cursor_model(cursor))->server.started_ns,
+                     first.time_ns - NS_PER_S);
+    history_cursor_destroy(cursor);
+}
+
 /* The memory of the threads is fixed: with more threads they are kept for a shorter time. */
 static void many_threads_are_kept_for_a_shorter_time(void **state)
 {
@@ -385,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(mark_of_long_ago_is_found, begin, end),
         cmocka_unit_test_setup_teardown(latency_of_steps_adds_up, begin, end),
         cmocka_unit_test_setup_teardown(past_second_has_its_threads_and_processes, begin, end),
+        cmocka_unit_test_setup_teardown(past_second_has_its_server, begin, end),
         cmocka_unit_test_setup_teardown(many_threads_are_kept_for_a_shorter_time, begin, end),
     };
 

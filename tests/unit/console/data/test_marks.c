@@ -70,16 +70,19 @@ static void marks_are_in_order_and_once(void **state)
     assert_null(marks_next(&marks, 10, true));
 }
 
-static void severe_mark_hides_others(void **state)
+static void more_important_mark_hides_others(void **state)
 {
     (void)state;
     marks_add(&marks, MARK_crash, 11, "crash");
     marks_add(&marks, MARK_reload, 12, "reload");
+    marks_add(&marks, MARK_master, 12, "master");
+    marks_add(&marks, MARK_upgrade, 13, "upgrade");
     marks_add(&marks, MARK_load, 20, "load");
     assert_string_equal(marks_between(&marks, marks.count, 10, 19)->text, "crash");
-    assert_string_equal(marks_between(&marks, marks.count, 11, 19)->text, "reload");
-    assert_null(marks_between(&marks, marks.count, 12, 19));
-    assert_null(marks_between(&marks, 2, 12, 20));
+    assert_string_equal(marks_between(&marks, marks.count, 11, 19)->text, "upgrade");
+    assert_string_equal(marks_between(&marks, marks.count, 11, 12)->text, "master");
+    assert_null(marks_between(&marks, marks.count, 13, 19));
+    assert_null(marks_between(&marks, 4, 13, 20));
 }
 
 static void newest_marks_are_kept(void **state)
@@ -102,7 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(events_have_kinds, begin),
         cmocka_unit_test_setup(marks_are_in_order_and_once, begin),
-        cmocka_unit_test_setup(severe_mark_hides_others, begin),
+        cmocka_unit_test_setup(more_important_mark_hides_others, begin),
         cmocka_unit_test_setup(newest_marks_are_kept, begin),
     };
 

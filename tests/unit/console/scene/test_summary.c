@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "console/scene/scene.h"
 
 static void item_that_does_not_fit_is_left_out(void **state)
@@ -52,9 +53,44 @@ static void longer_count_takes_the_place_of_an_item(void **state)
     assert_string_equal(line, "+11");
 }
 
+static void push_second(struct history *history, uint64_t second)
+{
+    struct sample_copy sample = {.time_ns = second * NS_PER_S};
+
+    history_push(history, &sample, NULL);
+}
+
+/* The first second after a gap has the marks of the gap, but none from before it. */
+static void marks_stand_at_their_second(void **state)
+{
+    static struct marks marks;
+    struct graph_mark found[GRAPH_MARKS_MAX];
+    struct scene scene = {.history = history_create(), .marks = &marks};
+    struct history *history = (struct history *)scene.history;
+
+    (void)state;
+    assert_non_null(history);
+    for (uint64_t second = 100; second < 110; second++)
+        push_second(history, second);
+    history_begin(history, 7, 115 * NS_PER_S);
+    push_second(history, 116);
+    push_second(history, 117);
+    marks_add(&marks, MARK_threads, 50 * NS_PER_S, "long before");
+    assert_int_equal(scene_marks(&scene, 60, found), 0);
+    marks_add(&marks, MARK_threads, 105 * NS_PER_S, "before the gap");
+    assert_int_equal(scene_marks(&scene, 60, found), 1);
+    assert_int_equal(found[0].index, 60 - 1 - 12);
+    marks_add(&marks, MARK_master, 115 * NS_PER_S, "in the gap");
+    assert_int_equal(scene_marks(&scene, 60, found), 2);
+    assert_int_equal(found[0].index, 60 - 1 - 1);
+    assert_int_equal(found[0].letter, 'M');
+    history_destroy(history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_stand_at_their_second),
         cmocka_unit_test(item_that_does_not_fit_is_left_out),
         cmocka_unit_test(items_left_out_are_counted),
         cmocka_unit_test(longer_count_takes_the_place_of_an_item),
