@@ -4,6 +4,7 @@
 #include "daemon/base/messages.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/checked_certificate.h"
+#include "daemon/tls/key_schedule.h"
 #include "daemon/tls/private_keys.h"
 #include "daemon/tls/remote_key.h"
 #include "daemon/tls/tickets.h"
@@ -121,7 +122,7 @@ static bool use_groups(SSL_CTX *context)
 static SSL_CTX *ssl_context_new(const struct config *config, struct tls_tickets *tickets)
 {
     bool modern = config->tls_protocols == TLS_PROTOCOLS_MODERN;
-    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    SSL_CTX *context = SSL_CTX_new_ex(NULL, key_schedule_use(), TLS_server_method());
 
     if (context == NULL)
         return NULL;

@@ -1,0 +1,273 @@
+/* OpenSSL 3 marks functions of one hash as old; what it has instead makes the objects. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+
+#include "daemon/tls/key_schedule.h"
+
+#include <openssl/core_dispatch.h>
+#include <openssl/core_names.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/provider.h>
+#include <openssl/sha.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+#define PROVIDER_NAME "webserverd-kdf"
+
+struct bytes {
+    const uint8_t *start;
+    size_t length;
+};
+
+/* HMAC (RFC 2104) and HKDF (RFC 5869) with SHA-256 or SHA-384 */
+
+enum { BLOCK_MAX = SHA512_CBLOCK, HASH_MAX = SHA384_DIGEST_LENGTH };
+
+struct hash_kind {
+    size_t bytes, block;
+    bool sha384;
+};
+
+static const struct hash_kind sha256 = {SHA256_DIGEST_LENGTH, SHA256_CBLOCK, false};
+static const struct hash_kind sha384 = {SHA384_DIGEST_LENGTH, SHA512_CBLOCK, true};
+
+union hash {
+    SHA256_CTX sha256;
+    SHA512_CTX sha384;
+};
+
+static void hash_init(union hash *hash, const struct hash_kind *kind)
+{
+    if (kind->sha384)
+        SHA384_Init(&hash->sha384);
+    else
+        SHA256_Init(&hash->sha256);
+}
+
+static void hash_add(union hash *hash, const struct hash_kind *kind, const void *data,
+                     size_t length)
+{
+    if (kind->sha384)
+        SHA384_Update(&hash->sha384, data, length);
+    else
+        SHA256_Update(&hash->sha256, data, length);
+}
+
+static void hash_final(union hash *hash, const struct hash_kind *kind, uint8_t *out)
+{
+    if (kind->sha384)
+        SHA384_Final(out, &hash->sha384);
+    else
+        SHA256_Final(out, &hash->sha256);
+}
+
+/* Begins the inner hash, or the outer one, which differ in PAD. KEY has at most a block. */
+static void hmac_begin(union hash *hash, const struct hash_kind *kind, struct bytes key,
+                       uint8_t pad)
+{
+    uint8_t block[BLOCK_MAX];
+
+    memset(block, pad, kind->block);
+    for (size_t i = 0; i < key.length; i++)
+        block[i] ^= key.start[i];
+    hash_init(hash, kind);
+    hash_add(hash, kind, block, kind->block);
+    OPENSSL_cleanse(block, kind->block);
+}
+
+/* OUT may be one of PARTS. */
+static void hmac(const struct hash_kind *kind, struct bytes key, const struct bytes *parts,
+                 size_t count, uint8_t *out)
+{
+    union hash hash;
+    uint8_t inner[HASH_MAX];
+
+    hmac_begin(&hash, kind, key, 0x36);
+    for (size_t i = 0; i < count; i++)
+        hash_add(&hash, kind, parts[i].start, parts[i].length);
+    hash_final(&hash, kind, inner);
+    hmac_begin(&hash, kind, key, 0x5c);
+    hash_add(&hash, kind, inner, kind->bytes);
+    hash_final(&hash, kind, out);
+    OPENSSL_cleanse(&hash, sizeof(hash));
+    OPENSSL_cleanse(inner, kind->bytes);
+}
+
+static bool hkdf_expand(const struct hash_kind *kind, struct bytes secret, const struct bytes *info,
+                        uint8_t *out, size_t length)
+{
+    uint8_t block[HASH_MAX], number = 1;
+    struct bytes parts[] = {{block, 0}, *info, {&number, 1}};
+
+    if (length > 255 * kind->bytes)
+        return false;
+    for (size_t done = 0; done < length; number++) {
+        size_t piece = length - done < kind->bytes ? length - done : kind->bytes;
+
+        hmac(kind, secret, parts, 3, block);
+        memcpy(out + done, block, piece);
+        done += piece;
+        parts[0].length = kind->bytes;
+    }
+    OPENSSL_cleanse(block, sizeof(block));
+    return true;
+}
+
+/* What OpenSSL asks for: OSSL_OP_KDF with the parameters of TLS13-KDF, EVP_KDF-TLS13_KDF(7) */
+
+enum { LABEL_MAX = 255, CONTEXT_MAX = 255 };
+
+struct derivation {
+    int mode;
+    const struct hash_kind *kind;
+    struct bytes key, salt, prefix, label, data;
+};
+
+/* HKDF-Expand-Label of RFC 8446 */
+static bool expand_label(const struct derivation *of, struct bytes secret, struct bytes data,
+                         uint8_t *out, size_t length)
+{
+    uint8_t text[2 + 1 + LABEL_MAX + 1 + CONTEXT_MAX], *end = text;
+    struct bytes info = {text, 0};
+
+    if (length > UINT16_MAX || of->prefix.length + of->label.length > LABEL_MAX ||
+        data.length > CONTEXT_MAX || secret.length > of->kind->block)
+        return false;
+    *end++ = (uint8_t)(length >> 8);
+    *end++ = (uint8_t)length;
+    *end++ = (uint8_t)(of->prefix.length + of->label.length);
+    end = mempcpy(end, of->prefix.start, of->prefix.length);
+    end = mempcpy(end, of->label.start, of->label.length);
+    *end++ = (uint8_t)data.length;
+    if (data.length > 0)
+        end = mempcpy(end, data.start, data.length);
+    info.length = (size_t)(end - text);
+    return hkdf_expand(of->kind, secret, &info, out, length);
+}
+
+/*
+ * The next of the early, the handshake and the master secret: HKDF-Extract of the key with what is
+ * derived from the secret before, the salt.
+ */
+static bool next_secret(const struct derivation *of, uint8_t *out, size_t length)
+{
+    static const uint8_t zeros[HASH_MAX];
+    const struct hash_kind *kind = of->kind;
+    struct bytes input = of->key.start != NULL ? of->key : (struct bytes){zeros, kind->bytes};
+    uint8_t derived[HASH_MAX], empty[HASH_MAX];
+    struct bytes salt = {derived, kind->bytes};
+    union hash hash;
+
+    if (length != kind->bytes)
+        return false;
+    if (of->salt.start == NULL) {
+        salt.start = zeros;
+    } else {
+        hash_init(&hash, kind);
+        hash_final(&hash, kind, empty);
+        if (!expand_label(of, of->salt, (struct bytes){empty, kind->bytes}, derived, kind->bytes))
+            return false;
+    }
+    hmac(kind, salt, &input, 1, out);
+    OPENSSL_cleanse(derived, sizeof(derived));
+    return true;
+}
+
+static const struct hash_kind *find_hash(const char *name)
+{
+    if (strcasecmp(name, "SHA2-256") == 0 || strcasecmp(name, "SHA256") == 0)
+        return &sha256;
+    if (strcasecmp(name, "SHA2-384") == 0 || strcasecmp(name, "SHA384") == 0)
+        return &sha384;
+    return NULL;
+}
+
+static void read_parameters(struct derivation *of, const OSSL_PARAM *parameters)
+{
+    for (const OSSL_PARAM *p = parameters; p != NULL && p->key != NULL; p++) {
+        struct bytes value = {p->data, p->data_size};
+
+        if (strcmp(p->key, OSSL_KDF_PARAM_KEY) == 0)
+            of->key = value;
+        else if (strcmp(p->key, OSSL_KDF_PARAM_SALT) == 0)
+            of->salt = value;
+        else if (strcmp(p->key, OSSL_KDF_PARAM_PREFIX) == 0)
+            of->prefix = value;
+        else if (strcmp(p->key, OSSL_KDF_PARAM_LABEL) == 0)
+            of->label = value;
+        else if (strcmp(p->key, OSSL_KDF_PARAM_DATA) == 0)
+            of->data = value;
+        else if (strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)
+            of->kind = find_hash(p->data);
+        else if (strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 && OSSL_PARAM_get_int(p, &of->mode) != 1)
+            of->mode = -1;
+    }
+}
+
+/* libssl gives all parameters with this call, so that there is nothing to keep in a context. */
+static int derive(void *context, unsigned char *out, size_t length, const OSSL_PARAM parameters[])
+{
+    struct derivation of = {.mode = -1};
+
+    (void)context;
+    read_parameters(&of, parameters);
+    if (of.kind == NULL)
+        return 0;
+    if (of.mode == EVP_KDF_HKDF_MODE_EXTRACT_ONLY)
+        return next_secret(&of, out, length);
+    return of.mode == EVP_KDF_HKDF_MODE_EXPAND_ONLY &&
+           expand_label(&of, of.key, of.data, out, length);
+}
+
+static void *derive_new(void *provider)
+{
+    static char nothing;
+
+    (void)provider;
+    return &nothing;
+}
+
+static void derive_free(void *context)
+{
+    (void)context;
+}
+
+/* The provider */
+
+static const OSSL_ALGORITHM *query_key_schedule(void *provider, int operation, int *no_cache)
+{
+    static const OSSL_DISPATCH functions[] = {{OSSL_FUNC_KDF_NEWCTX, (void (*)(void))derive_new},
+                                              {OSSL_FUNC_KDF_FREECTX, (void (*)(void))derive_free},
+                                              {OSSL_FUNC_KDF_DERIVE, (void (*)(void))derive},
+                                              {0, NULL}};
+    static const OSSL_ALGORITHM all[] = {{"TLS13-KDF", "provider=" PROVIDER_NAME, functions, NULL},
+                                         {NULL, NULL, NULL, NULL}};
+
+    (void)provider;
+    *no_cache = 0;
+    return operation == OSSL_OP_KDF ? all : NULL;
+}
+
+static int init_key_schedule(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in,
+                             const OSSL_DISPATCH **out, void **provider)
+{
+    static const OSSL_DISPATCH functions[] = {
+        {OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))query_key_schedule}, {0, NULL}};
+
+    (void)in;
+    *out = functions;
+    *provider = (void *)(uintptr_t)handle;
+    return 1;
+}
+
+/* Stays loaded until the process ends, beside OpenSSL's own providers. */
+const char *key_schedule_use(void)
+{
+    static OSSL_PROVIDER *provider;
+
+    if (provider == NULL && OSSL_PROVIDER_add_builtin(NULL, PROVIDER_NAME, init_key_schedule) == 1)
+        provider = OSSL_PROVIDER_try_load(NULL, PROVIDER_NAME, 1);
+    return provider != NULL ? "?provider=" PROVIDER_NAME : NULL;
+}

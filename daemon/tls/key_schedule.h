@@ -1,0 +1,15 @@
+/*
+ * The key schedule of TLS 1.3 (RFC 8446, section 7.1) for OpenSSL, computed with its plain SHA
+ * functions. OpenSSL's own makes objects for a hash and a MAC for each of the 20 secrets of a
+ * handshake: a seventh of the CPU time of a resumed handshake, a twelfth of that of a full one.
+ */
+#ifndef DAEMON_TLS_KEY_SCHEDULE_H
+#define DAEMON_TLS_KEY_SCHEDULE_H
+
+/*
+ * Returns the property query for SSL_CTX_new_ex() by which the context uses it; NULL: out of
+ * memory, so OpenSSL's own is used. The main thread of a worker.
+ */
+const char *key_schedule_use(void);
+
+#endif

@@ -1,0 +1,216 @@
+/* The key schedule of TLS 1.3: the secrets of RFC 8448, and those that OpenSSL's own provider computes. */
+#include "daemon/tls/key_schedule.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#include <string.h>
+
+enum { SECRET_MAX = 128, OUT_MAX = 255 * 48 + 1 };
+
+/* A call of libssl. KEY, SALT, DATA: NULL: not given. */
+struct derivation_call {
+    int mode;
+    const char *digest;
+    const void *key, *salt, *label, *data;
+    size_t key_length, salt_length, label_length, data_length, out_length;
+};
+
+static void add_octets(OSSL_PARAM **to, const char *name, const void *data, size_t length)
+{
+    if (data != NULL)
+        *(*to)++ = OSSL_PARAM_construct_octet_string(name, (void *)(uintptr_t)data, length);
+}
+
+/* Returns what EVP_KDF_derive() does. */
+static int derive_with(const char *query, const struct derivation_call *call, unsigned char *out)
+{
+    EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_TLS1_3_KDF, query);
+    EVP_KDF_CTX *context = EVP_KDF_CTX_new(kdf);
+    int mode = call->mode, result;
+    OSSL_PARAM parameters[8], *end = parameters;
+
+    assert_non_null(context);
+    *end++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+    *end++ =
+        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)(uintptr_t)call->digest, 0);
+    add_octets(&end, OSSL_KDF_PARAM_KEY, call->key, call->key_length);
+    add_octets(&end, OSSL_KDF_PARAM_SALT, call->salt, call->salt_length);
+    add_octets(&end, OSSL_KDF_PARAM_PREFIX, "tls13 ", 6);
+    add_octets(&end, OSSL_KDF_PARAM_LABEL, call->label, call->label_length);
+    add_octets(&end, OSSL_KDF_PARAM_DATA, call->data, call->data_length);
+    *end = OSSL_PARAM_construct_end();
+    result = EVP_KDF_derive(context, out, call->out_length, parameters);
+    EVP_KDF_CTX_free(context);
+    EVP_KDF_free(kdf);
+    return result;
+}
+
+/* RFC 8448, section 3 */
+
+struct rfc_step {
+    const char *key, *salt, *label, *data, *result; /* hexadecimal; NULL: not given */
+};
+
+static const char shared[] = "8bd4054fb55b9d63fdfbacf9f04b9f0d35e6d63f537563efd46272900f89492d",
+                  early[] = "33ad0a1c607ec03b09e6cd9893680ce210adf300aa1f2660e1b22e10f170f92a",
+                  handshake[] = "1dc826e93606aa6fdc0aadc12f741b01046aa6b99f691ed221a9f0ca043fbeac",
+                  master[] = "18df06843d13a08bf2a449844c5f8a478001bc4d4c627984d5a41da8d0402919",
+                  server[] = "b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38",
+                  to_hello[] = "860c06edc07858ee8e78f0e7428c58edd6b43f2ca3e6e95f02ed063cf0e1cad8",
+                  to_finished[] =
+                      "9608102a0f1ccc6db6250b7b7e417b1a000eaada3daae4777a7686c9ff83df13";
+
+static const struct rfc_step rfc_steps[] = {
+    {NULL, NULL, "derived", NULL, early},
+    {shared, early, "derived", NULL, handshake},
+    {NULL, handshake, "derived", NULL, master},
+    {handshake, NULL, "c hs traffic", to_hello,
+     "b3eddb126e067f35a780b3abf45e2d8f3b1a950738f52e9600746a0e27a55a21"},
+    {handshake, NULL, "s hs traffic", to_hello, server},
+    {server, NULL, "key", NULL, "3fce516009c21727d0f2e4e86ee403bc"},
+    {server, NULL, "iv", NULL, "5d313eb2671276ee13000b30"},
+    {server, NULL, "finished", NULL,
+     "008d3b66f816ea559f96b537e885c31fc068bf492c652f01f288a1d8cdc19fc8"},
+    {master, NULL, "c ap traffic", to_finished,
+     "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"},
+};
+
+/* Returns the bytes that TEXT stands for, to be freed; NULL for NULL. */
+static unsigned char *decode(const char *text, size_t *length)
+{
+    long bytes = 0;
+    unsigned char *result = text != NULL ? OPENSSL_hexstr2buf(text, &bytes) : NULL;
+
+    *length = (size_t)bytes;
+    return result;
+}
+
+static void vectors_of_rfc_8448_match(void **state)
+{
+    const char *query = key_schedule_use();
+
+    (void)state;
+    assert_non_null(query);
+    for (size_t i = 0; i < ARRAY_LENGTH(rfc_steps); i++) {
+        const struct rfc_step *step = &rfc_steps[i];
+        struct derivation_call call = {
+            .digest = "SHA2-256", .label = step->label, .label_length = strlen(step->label)};
+        unsigned char *key = decode(step->key, &call.key_length),
+                      *salt = decode(step->salt, &call.salt_length),
+                      *data = decode(step->data, &call.data_length),
+                      *expected = decode(step->result, &call.out_length), out[SECRET_MAX];
+
+        call.mode = i < 3 ? EVP_KDF_HKDF_MODE_EXTRACT_ONLY : EVP_KDF_HKDF_MODE_EXPAND_ONLY;
+        call.key = key;
+        call.salt = salt;
+        call.data = data;
+        assert_int_equal(derive_with(query, &call, out), 1);
+        assert_memory_equal(out, expected, call.out_length);
+        OPENSSL_free(key);
+        OPENSSL_free(salt);
+        OPENSSL_free(data);
+        OPENSSL_free(expected);
+    }
+}
+
+/* OpenSSL's own */
+
+static unsigned char ours[OUT_MAX], theirs[OUT_MAX];
+
+static void assert_both_derive(const struct derivation_call *call, int result)
+{
+    memset(ours, 0, sizeof(ours));
+    memset(theirs, 0, sizeof(theirs));
+    assert_int_equal(derive_with(key_schedule_use(), call, ours) == 1, result);
+    assert_int_equal(derive_with("provider=default", call, theirs) == 1, result);
+    if (result)
+        assert_memory_equal(ours, theirs, sizeof(ours));
+}
+
+static void secrets_are_those_of_openssl(void **state)
+{
+    static const char *const digests[] = {"SHA2-256", "SHA2-384", "SHA256", "SHA384"};
+    static const size_t lengths[] = {1, 12, 16, 32, 48, 49, 255 * 32};
+    unsigned char key[SECRET_MAX], salt[SECRET_MAX], data[SECRET_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(digests) * 8; i++) {
+        size_t hash = i % 2 == 0 ? 32 : 48;
+        struct derivation_call call = {.digest = digests[i % ARRAY_LENGTH(digests)],
+                                       .key = i & 4 ? key : NULL,
+                                       .key_length = i & 8 ? 64 : hash,
+                                       .salt = i & 16 ? salt : NULL,
+                                       .salt_length = hash,
+                                       .label = "derived",
+                                       .label_length = 7,
+                                       .data = i & 1 ? data : NULL,
+                                       .data_length = hash,
+                                       .out_length = hash};
+
+        assert_int_equal(RAND_bytes(key, sizeof(key)), 1);
+        assert_int_equal(RAND_bytes(salt, sizeof(salt)), 1);
+        assert_int_equal(RAND_bytes(data, sizeof(data)), 1);
+        call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
+        assert_both_derive(&call, 1);
+        call.mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
+        call.key = key;
+        for (size_t k = 0; k < ARRAY_LENGTH(lengths); k++) {
+            call.out_length = lengths[k];
+            assert_both_derive(&call, 1);
+        }
+    }
+}
+
+static void invalid_derivations_fail_as_with_openssl(void **state)
+{
+    static const unsigned char secret[256];
+    const struct derivation_call valid = {.mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY,
+                                          .digest = "SHA2-384",
+                                          .key = secret,
+                                          .key_length = 48,
+                                          .label = "key",
+                                          .label_length = 3,
+                                          .out_length = 32};
+    struct derivation_call call = valid;
+
+    (void)state;
+    assert_both_derive(&call, 1);
+    call.out_length = 255 * 48 + 1;
+    assert_both_derive(&call, 0);
+    call = valid;
+    call.label = secret;
+    call.label_length = 250;
+    assert_both_derive(&call, 0);
+    call = valid;
+    call.data = secret;
+    call.data_length = 256;
+    assert_both_derive(&call, 0);
+    call = valid;
+    call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
+    assert_both_derive(&call, 0); /* 32 bytes are no SHA-384 */
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_of_rfc_8448_match),
+        cmocka_unit_test(secrets_are_those_of_openssl),
+        cmocka_unit_test(invalid_derivations_fail_as_with_openssl),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
