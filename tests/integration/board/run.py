@@ -134,7 +134,7 @@ def case_server():
 
         own = subprocess.run([sys.executable, os.path.join(SOURCES, "etc", "board", "read.py"), NAME],
                              capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
-        assert "requests                 21" in own, own
+        assert "requests                 21" in own and "threads AQQQQ" in own and "median 0 ns" not in own, own
 
         overview = wsconsole("--once", "overview")
         for line in ("queue                         0  of 16", "statuses",
