@@ -205,8 +205,16 @@ def case_fork():
 
 
 def case_locks():
-    with Program(os.path.join(EXAMPLES, "example_locks"), "-n", NAME, "deadlock"):
+    locks = os.path.join(EXAMPLES, "example_locks")
+    with Program(locks, "-n", NAME, "deadlock"):
         await_true("all threads wait for a mutex", lambda: "MMMM" in wsconsole("--once", "threads"))
+    with Program(locks, "-n", NAME, "convoy"):
+        await_true("one thread works, the others wait for it",
+                   lambda: sorted(wsconsole("--once", "threads").split()[2]) == list("MMMX_"))
+    for fault in "lost-update", "false-sharing":
+        words = subprocess.run([locks, "-n", NAME, "-t", "1", fault], capture_output=True, text=True, timeout=PATIENCE_S,
+                               check=True).stdout.split()
+        assert int(words[1]) > 0 and (fault == "false-sharing" or int(words[-1]) < int(words[1])), words
 
 
 def case_python():
