@@ -58,6 +58,12 @@ def get(port, path):
         return error.code, error.read()
 
 
+def serves(port):
+    with contextlib.suppress(urllib.error.URLError):
+        return get(port, "/")[0] == 200
+    return False
+
+
 class Program:
     """An example that runs until the end of the case."""
 
@@ -202,6 +208,28 @@ def case_fork():
         await_true("all requests are counted",
                    lambda: json.loads(wsctl("--json", "status"))["metrics"]["requests"] == 100)
         assert "offers no commands" in wsctl("threads", "3", status=1)
+
+
+def case_full():
+    """The memory is enough for two threads, then for no board: all requests are answered, only those of the two are counted."""
+    if "INSIDE" not in os.environ:
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
+            sys.exit(77)
+        script = 'mount -t tmpfs -o size=200k tmpfs /dev/shm && INSIDE=1 exec "$@"'
+        sys.exit(subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", sys.executable, *sys.argv], check=False).returncode)
+    port = free_port()
+    with server(port) as program:
+        for _ in range(40):
+            assert get(port, "/")[0] == 200
+        status = json.loads(wsctl("--json", "status"))
+        assert status["threads"]["actual"] < 5 and status["metrics"]["requests"] <= 40, status
+        assert program.process.poll() is None
+    subprocess.run(["mount", "-o", "remount,size=16k", "/dev/shm"], check=True)
+    command = [os.path.join(EXAMPLES, "example_server"), "-p", str(port), "-n", NAME, os.path.join(SOURCES, "www")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        await_true("it serves", lambda: serves(port))
+        process.terminate()
+        assert "no board: No space left on device" in process.stderr.read()
 
 
 def case_locks():

@@ -259,7 +259,7 @@ static void latency_is_in_the_bucket_of_webserverd(void **state)
 
 /* Threads and processes */
 
-enum { SHORT_THREADS = 1000, AT_ONCE = 50 };
+enum { SHORT_THREADS = 10000, AT_ONCE = 50 };
 
 static void *one_request(void *unused)
 {
