@@ -222,6 +222,7 @@ const struct view view_hosts = {
     .hints = hints,
     .numbers = numbers,
     .help = help,
+    .section = SEGMENT_HOSTS,
     .wants = WANT_HOSTS,
     .list = &list,
     .hidden = hosts_hidden,

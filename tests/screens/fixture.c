@@ -391,6 +391,7 @@ struct fixture *fixture_start(const char *name, bool driven)
                                 .max_workers = MAX_WORKERS,
                                 .max_threads = MAX_THREADS / MAX_WORKERS,
                                 .cache_entries = CACHE_ENTRIES,
+                                .max_hosts = 1,
                                 .ring_bytes = RING_BYTES};
     char why[256];
 

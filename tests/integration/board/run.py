@@ -150,7 +150,8 @@ def case_server():
         threads = wsconsole("--once", "threads")
         assert " acceptor  A accept" in threads and "0.queue  0 of 16" in threads, threads
         assert "GET /absent" in wsconsole("--once", "log")
-        assert "does not publish this: cache" in run("wsconsole", "-n", NAME, "--once", "cache", status=1)
+        for view in "cache", "config", "hosts", "certificates":
+            assert f"does not publish this: {view}" in run("wsconsole", "-n", NAME, "--once", view, status=1)
         views = json.loads(wsconsole("--json"))
         assert "cache" not in views and views["overview"]["threads"] == {"wanted": None, "actual": 5}, views
         assert [row["outcome"] for row in json.loads(wsconsole("--json", "latency"))["latency"]] == ["all"]
