@@ -628,10 +628,8 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
 {
     const struct view *view = session_view(frame->session);
 
-    if (frame->scene.grid != NULL) {
-        view_choose_list(view, &frame->scene);
+    if (frame->scene.grid != NULL)
         frame->scene.grid->titles = frame->scene.grid->rows = (struct canvas){0};
-    }
     if (frame->overlays->subject && frame->scene.subject != NULL)
         subject_draw(&frame->overlays->subject_scroll, &frame->scene, &frame->session->subject,
                      body);

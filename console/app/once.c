@@ -85,7 +85,6 @@ static int open_for_print(struct open_view *open, const struct view *view, struc
     if (view_open(open, view, scene->filter) != 0)
         return -1;
     scene->grid = &open->grid;
-    view_choose_list(view, scene);
     if (view->list != NULL)
         grid_update(&open->grid, scene);
     return 0;

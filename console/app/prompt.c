@@ -92,7 +92,7 @@ static void report_unknown_column(struct session *session, const struct grid *gr
     char names[CONTROLLER_TEXT * 3 / 4] = "", name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
-        if (!grid->list->columns[i].hidden)
+        if (!grid->columns[i].hidden)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
                      column_title_name(&grid->list->columns[i], name));
     if (names[0] == '\0')

@@ -158,11 +158,9 @@ struct view {
     const struct view_number *numbers; /* NULL: none */
     const char *const *help;           /* sentences for the help screen, NULL at the end */
     unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
-    unsigned rate_hz;        /* frames per second unless the user sets a rate; 0: the default */
-    size_t state_size;       /* bytes of state that the view keeps, zeroed before use */
-    const struct list *list; /* the first one shown; or NULL */
-    /* The list that suits the server, instead of `list`. NULL: it is always the same. */
-    const struct list *(*list_now)(const struct scene *scene);
+    unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
+    size_t state_size;        /* bytes of state that the view keeps, zeroed before use */
+    const struct list *list;  /* the first one shown; or NULL */
     const struct list *lists; /* all of them, if there are several */
     size_t list_count;
 

@@ -111,11 +111,21 @@ static void find_selected(struct grid *grid, const struct scene *scene)
     grid->selected_id = id_of(grid, scene, grid->order[grid->selected]);
 }
 
+static void choose_columns(struct grid *grid, const struct scene *scene)
+{
+    const struct list *list = grid->list;
+
+    memcpy(grid->columns, list->columns, list->column_count * sizeof(*list->columns));
+    for (size_t i = 0; list->lacks != NULL && i < list->column_count; i++)
+        grid->columns[i].hidden |= list->lacks(scene, i);
+}
+
 void grid_update(struct grid *grid, const struct scene *scene)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
     bool filtered = filter_active(grid->filter), sorted = grid->sorted_by != 0;
 
+    choose_columns(grid, scene);
     grid->all = grid->list->count(grid->state, scene);
     grid->shown = 0;
     if (make_grid_room(grid, grid->all) != 0)
@@ -201,7 +211,6 @@ char *grid_summary(const struct grid *grid, char *buffer, size_t size)
 
 void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas)
 {
-    const struct list *list = grid->list;
     size_t page;
 
     grid->titles = canvas_part(canvas, 0, 0, 1, canvas->width);
@@ -209,8 +218,8 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
     page = (size_t)grid->rows.height;
     grid_update(grid, scene);
     keep_in_sight(grid, page);
-    table_fit(list->columns, list->column_count, canvas->width, grid->widths);
-    table_draw_row(canvas, 0, list->columns, list->column_count, grid->widths, NULL);
+    table_fit(grid->columns, grid->list->column_count, canvas->width, grid->widths);
+    table_draw_row(canvas, 0, grid->columns, grid->list->column_count, grid->widths, NULL);
     draw_sort_mark(grid);
     for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
         draw_row(grid, scene, grid->top + i, (int)i);
@@ -366,10 +375,10 @@ void grid_print(const struct grid *grid, const struct scene *scene, FILE *out)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
 
-    table_print(out, grid->list->columns, grid->list->column_count, NULL);
+    table_print(out, grid->columns, grid->list->column_count, NULL);
     for (size_t i = 0; i < grid->shown; i++) {
         grid_fill(grid, scene, grid->order[i], cells);
-        table_print(out, grid->list->columns, grid->list->column_count, cells);
+        table_print(out, grid->columns, grid->list->column_count, cells);
     }
 }
 

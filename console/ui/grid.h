@@ -44,6 +44,9 @@ struct list {
      */
     void (*detail)(void *state, const struct scene *scene, size_t row, FILE *out);
 
+    /* Whether this server has nothing for COLUMN; it is then hidden, too. NULL: no column. */
+    bool (*lacks)(const struct scene *scene, size_t column);
+
     int sorted_by; /* initial order: column number + 1, negative: descending; 0: not sorted */
     bool opens;    /* Enter shows the requests of a row before its details */
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
@@ -67,6 +70,7 @@ struct grid {
     size_t room;          /* capacity of order, keys and texts */
     struct canvas titles; /* where they were last drawn; height 0: not on the screen */
     struct canvas rows;
+    struct column columns[TABLE_COLUMNS_MAX]; /* those of the list, with what the server lacks */
     int widths[TABLE_COLUMNS_MAX];
 };
 

@@ -27,37 +27,24 @@ enum column_number {
     COLUMNS
 };
 
-#define COLUMNS_OF(hides_host, hides_own)                                                          \
-    [TIME] = {.title = "TIME",                                                                     \
-              .width = 12,                                                                         \
-              .importance = 8,                                                                     \
-              .right = true,                                                                       \
-              .output = OUTPUT_TIME},                                                              \
-    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},                   \
-    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},   \
-    [BYTES] = {.title = "BYTES",                                                                   \
-               .width = 8,                                                                         \
-               .importance = 5,                                                                    \
-               .right = true,                                                                      \
-               .output = OUTPUT_BYTES},                                                            \
-    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4, .hidden = (hides_own)},          \
-    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},                                  \
-    [HOST] = {.title = "HOST", .width = 16, .importance = 3, .hidden = (hides_host)},              \
-    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},                                   \
-    [WORKER] = {.title = "WORKER", .hidden = true},                                                \
-    [PROTOCOL] = {.title = "PROTOCOL", .width = (hides_own) ? 8 : 48, .importance = 1},            \
-    [STREAMS] = {.title = "STREAMS",                                                               \
-                 .width = 7,                                                                       \
-                 .importance = 1,                                                                  \
-                 .right = true,                                                                    \
-                 .hidden = (hides_own)},                                                           \
-    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},               \
-    [PATH] = {.title = "PATH", .hidden = true, .key = true},                                       \
-    [REFERER] = {.title = "REFERER", .hidden = true}, [AGENT] = {.title = "AGENT", .hidden = true}
-
-static const struct column columns[COLUMNS] = {COLUMNS_OF(true, false)};
-static const struct column columns_with_host[COLUMNS] = {COLUMNS_OF(false, false)};
-static const struct column columns_of_others[COLUMNS] = {COLUMNS_OF(true, true)};
+static const struct column columns[COLUMNS] = {
+    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true, .output = OUTPUT_TIME},
+    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true, .output = OUTPUT_NS},
+    [BYTES] =
+        {.title = "BYTES", .width = 8, .importance = 5, .right = true, .output = OUTPUT_BYTES},
+    [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 4},
+    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
+    [HOST] = {.title = "HOST", .width = 16, .importance = 3},
+    [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},
+    [WORKER] = {.title = "WORKER", .hidden = true},
+    [PROTOCOL] = {.title = "PROTOCOL", .width = 48, .importance = 1},
+    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 1, .right = true},
+    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
+    [PATH] = {.title = "PATH", .hidden = true, .key = true},
+    [REFERER] = {.title = "REFERER", .hidden = true},
+    [AGENT] = {.title = "AGENT", .hidden = true},
+};
 
 /* While a row is selected, the list is a copy, so that the rows stay however busy the server is. */
 struct state {
@@ -178,20 +165,24 @@ static void log_detail(void *state, const struct scene *scene, size_t row, FILE 
     fprintf(out, "user agent\t%s\n", line->agent[0] != '\0' ? line->agent : "-");
 }
 
-#define LIST(columns_)                                                                             \
-    {                                                                                              \
-        .columns = (columns_), .column_count = COLUMNS, .count = log_count, .fill = log_fill,      \
-        .id = log_id, .detail = log_detail, .follow = true                                         \
-    }
-
-/* The second one is that of servers with [host] sections, the third that of other programs. */
-static const struct list lists[] = {LIST(columns), LIST(columns_with_host),
-                                    LIST(columns_of_others)};
-
-static const struct list *log_list(const struct scene *scene)
+static bool log_lacks(const struct scene *scene, size_t column)
 {
-    return &lists[scene_is_webserverd(scene) ? scene->has_hosts : 2];
+    const struct server *server = &model_now(scene->model)->server;
+
+    return (column == HOST && !scene->has_hosts) || (column == OUTCOME && server->one_outcome) ||
+           (column == STREAMS && server->published[METRIC_http2_streams] == PUBLISHED_NOT);
 }
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = log_count,
+    .fill = log_fill,
+    .id = log_id,
+    .detail = log_detail,
+    .lacks = log_lacks,
+    .follow = true,
+};
 
 static bool log_ready(const struct scene *scene)
 {
@@ -271,8 +262,7 @@ const struct view view_log = {
     .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
-    .list = &lists[0],
-    .list_now = log_list,
+    .list = &list,
     .ready = log_ready,
     .draw = log_draw,
     .json = log_json,

@@ -38,59 +38,29 @@ enum column_number {
     COLUMNS
 };
 
-/* Other programs do not publish some of the values. */
-#define COLUMNS_OF(hides_own)                                                                      \
-    [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},                     \
-    [STATE] = {.title = "STATE", .width = 12, .importance = 10},                                   \
-    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS}, \
-    [REQUESTS] = {.title = "REQ/S",                                                                \
-                  .width = 6,                                                                      \
-                  .importance = 9,                                                                 \
-                  .right = true,                                                                   \
-                  .name = "requests_per_s"},                                                       \
-    [CONNECTIONS] = {.title = "CONNS",                                                             \
-                     .width = 5,                                                                   \
-                     .importance = 8,                                                              \
-                     .right = true,                                                                \
-                     .name = "connections",                                                        \
-                     .hidden = (hides_own)},                                                       \
-    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true, .hidden = (hides_own)}, \
-    [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true, .hidden = (hides_own)},   \
-    [HTTP2] = {.title = "HTTP/2",                                                                  \
-               .width = 6,                                                                         \
-               .importance = 2,                                                                    \
-               .right = true,                                                                      \
-               .name = "http2",                                                                    \
-               .hidden = (hides_own)},                                                             \
-    [STREAMS] = {.title = "STREAMS",                                                               \
-                 .width = 7,                                                                       \
-                 .importance = 2,                                                                  \
-                 .right = true,                                                                    \
-                 .hidden = (hides_own)},                                                           \
-    [GIVEN] = {.title = "GIVEN",                                                                   \
-               .width = 5,                                                                         \
-               .importance = 3,                                                                    \
-               .right = true,                                                                      \
-               .hidden = (hides_own)},                                                             \
-    [TAKEN] = {.title = "TAKEN",                                                                   \
-               .width = 5,                                                                         \
-               .importance = 3,                                                                    \
-               .right = true,                                                                      \
-               .hidden = (hides_own)},                                                             \
-    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},     \
-    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true, .name = "cpu_percent"},   \
-    [SENT] = {.title = "SENT/S",                                                                   \
-              .width = 9,                                                                          \
-              .importance = 3,                                                                     \
-              .right = true,                                                                       \
-              .name = "bytes_sent_per_s"},                                                         \
-    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},                   \
-    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},                          \
-    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},                \
-    [WORKER] = {.title = "WORKER", .hidden = true, .key = true}
-
-static const struct column columns[COLUMNS] = {COLUMNS_OF(false)};
-static const struct column columns_of_others[COLUMNS] = {COLUMNS_OF(true)};
+static const struct column columns[COLUMNS] = {
+    [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
+    [STATE] = {.title = "STATE", .width = 12, .importance = 10},
+    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
+    [REQUESTS] =
+        {.title = "REQ/S", .width = 6, .importance = 9, .right = true, .name = "requests_per_s"},
+    [CONNECTIONS] =
+        {.title = "CONNS", .width = 5, .importance = 8, .right = true, .name = "connections"},
+    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
+    [TLS] = {.title = "TLS", .width = 5, .importance = 2, .right = true},
+    [HTTP2] = {.title = "HTTP/2", .width = 6, .importance = 2, .right = true, .name = "http2"},
+    [STREAMS] = {.title = "STREAMS", .width = 7, .importance = 2, .right = true},
+    [GIVEN] = {.title = "GIVEN", .width = 5, .importance = 3, .right = true},
+    [TAKEN] = {.title = "TAKEN", .width = 5, .importance = 3, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
+    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true, .name = "cpu_percent"},
+    [SENT] =
+        {.title = "SENT/S", .width = 9, .importance = 3, .right = true, .name = "bytes_sent_per_s"},
+    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
+    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
+    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},
+    [WORKER] = {.title = "WORKER", .hidden = true, .key = true},
+};
 
 enum { WORK_TEXT = SEGMENT_WORK_WORDS * 8 * 4 };
 
@@ -483,18 +453,28 @@ static void threads_detail(void *state, const struct scene *scene, size_t number
         fprintf(out, "d drains its worker, r restarts it.\n");
 }
 
-#define LIST(columns_)                                                                             \
-    {                                                                                              \
-        .columns = (columns_), .column_count = COLUMNS, .count = threads_count,                    \
-        .fill = threads_fill, .id = threads_id, .detail = threads_detail, .opens = true            \
-    }
-
-static const struct list lists[] = {LIST(columns), LIST(columns_of_others)};
-
-static const struct list *threads_list(const struct scene *scene)
+/* What no thread counts */
+static bool threads_lack(const struct scene *scene, size_t column)
 {
-    return &lists[scene_is_webserverd(scene) ? 0 : 1];
+    const uint8_t *published = model_now(scene->model)->server.published;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
+        if (gauges[i].column == column)
+            return published[gauges[i].metric] != PUBLISHED_BY_WRITER;
+    return (column == GIVEN || column == TAKEN) &&
+           published[METRIC_connections_adopted] != PUBLISHED_BY_WRITER;
 }
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = threads_count,
+    .fill = threads_fill,
+    .id = threads_id,
+    .detail = threads_detail,
+    .lacks = threads_lack,
+    .opens = true,
+};
 
 static bool threads_ready(const struct scene *scene)
 {
@@ -712,8 +692,7 @@ const struct view view_threads = {
     .numbers = numbers,
     .help = help,
     .state_size = sizeof(struct state),
-    .list = &lists[0],
-    .list_now = threads_list,
+    .list = &list,
     .ready = threads_ready,
     .draw = threads_draw,
     .key = threads_key,

@@ -42,14 +42,6 @@ bool view_has_data(const struct view *view, const struct scene *scene)
     return view->section == 0 || model_now(scene->model) == NULL || scene_has(scene, view->section);
 }
 
-void view_choose_list(const struct view *view, const struct scene *scene)
-{
-    const struct list *list = view->list_now != NULL ? view->list_now(scene) : NULL;
-
-    if (list != NULL && scene->grid->list != list)
-        grid_set_list(scene->grid, list);
-}
-
 void view_close(struct open_view *open)
 {
     if (open->state != NULL && open->view->release != NULL)

@@ -37,9 +37,6 @@ int view_open(struct open_view *open, const struct view *view, const struct filt
 /* False if the server does not publish what VIEW shows. */
 bool view_has_data(const struct view *view, const struct scene *scene);
 
-/* Shows the list of VIEW that suits the server in the grid of SCENE. Before each draw. */
-void view_choose_list(const struct view *view, const struct scene *scene);
-
 void view_close(struct open_view *open);
 
 #endif
