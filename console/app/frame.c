@@ -701,8 +701,8 @@ static void draw_tiny(const struct frame *frame, const struct canvas *all)
     }
     summary_append(line, sizeof(line), all->width, "%s requests/s",
                    text_count(rate, model_rate(frame->scene.model, METRIC_requests)));
-    summary_append(line, sizeof(line), all->width, "threads %" PRIu32 "/%" PRIu32,
-                   snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
+    summary_append_threads(line, sizeof(line), all->width, snapshot_threads_actual(now),
+                           now->workers_wanted * now->threads_wanted);
     summary_append(line, sizeof(line), all->width, "p99 %s",
                    text_latency(p99, model_percentile(frame->scene.model, 99)));
     canvas_text(all, 0, 0, TONE_NORMAL, line);

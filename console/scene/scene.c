@@ -137,6 +137,14 @@ void summary_add(char *line, size_t size, int width, const char *format, ...)
     summary_append(line, size, width, "%s", count);
 }
 
+void summary_append_threads(char *line, size_t size, int width, uint32_t actual, uint32_t wanted)
+{
+    if (wanted > 0)
+        summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, actual, wanted);
+    else
+        summary_append(line, size, width, "threads %" PRIu32, actual);
+}
+
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
 {
     uint32_t offload = 0;

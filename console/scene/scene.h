@@ -217,6 +217,9 @@ struct view {
 void summary_append(char *line, size_t size, int width, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Appends the item "threads 3/4", or "threads 3" of a server that wants no number of them. */
+void summary_append_threads(char *line, size_t size, int width, uint32_t actual, uint32_t wanted);
+
 /*
  * The same, but once an item does not fit, the line ends with the number of items left out: "+3".
  */

@@ -276,11 +276,7 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
         return;
-    if (scene_is_webserverd(scene))
-        summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, worker->threads_actual,
-                       worker->threads_wanted);
-    else
-        summary_append(line, size, width, "threads %" PRIu32, worker->threads_actual);
+    summary_append_threads(line, size, width, worker->threads_actual, worker->threads_wanted);
     summary_append(line, size, width, "pid %" PRId32, worker->pid);
     summary_append(
         line, size, width, "up %s",

@@ -181,6 +181,7 @@ def case_tabs():
         assert "4 cache" not in drawn and "8 config" not in drawn, drawn
         assert "purge" not in screen_of(b"4", "does not publish this")
         screen_of(b"+", "threads 5")
+        assert "threads 5/" not in screen_of(b"", "threads 5", 60, 2)
 
 
 def case_dead():
