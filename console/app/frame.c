@@ -617,10 +617,13 @@ static void draw_absent(const struct frame *frame, const struct canvas *body)
     canvas_text(body, y, x, TONE_WARN, source_why(frame->source));
     canvas_text(body, y + 2, x, TONE_NORMAL, "Start it in another terminal:");
     canvas_text(body, y + 3, x, TONE_VALUE, "  webserverd -f FILE");
-    if (usual)
+    if (usual) {
         canvas_text(body, y + 4, x, TONE_DIM, "If it has another name: wsconsole -n NAME");
-    else
-        canvas_print(body, y + 4, x, TONE_DIM, "with name = %s in section [server] of FILE", name);
+    } else {
+        canvas_print(body, y + 4, x, TONE_DIM, "with name = %s in section [server] of FILE,", name);
+        canvas_print(body, y + 5, x, TONE_DIM, "or a program that calls board_open(\"%s\", PORT)",
+                     name);
+    }
     canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
 }
 
