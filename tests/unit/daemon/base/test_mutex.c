@@ -16,9 +16,11 @@
 static _Atomic uint64_t metrics[METRIC_COUNT];
 static bool is_held; /* by another thread */
 
+/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
+/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
