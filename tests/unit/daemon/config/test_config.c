@@ -285,7 +285,8 @@ static void printed_configuration_loads_to_the_same(void **state)
         "a/b\nd=e/f;g\n"
         "[headers *.css]\nA = b\n[headers]\nX-Y = \"c\"\nB=1\n[headers \"/p q/\"]\nB =\n"
         "[headers always]\nExpires = 0\n[headers always /p%20q/*]\nExpires = -1\n"
-        "[headers /p%20q]\nExpires = Thu, 01 Jan 1970 00:00:00 GMT\n[headers always *.css]\nCache-Control =\n",
+        "[headers /p%20q]\nExpires = Thu, 01 Jan 1970 00:00:00 GMT\n[headers always "
+        "*.css]\nCache-Control =\n",
         NULL);
     round_trip("",
                "server.listen=127.0.0.1:10001 127.0.0.1:10002 127.0.0.1:10003 127.0.0.1:10004 "
