@@ -207,6 +207,18 @@ static void add_option(struct command_line *line, const char *format, ...)
     add_word(line, option);
 }
 
+/* "workers.model=pool workers.threads=16": all tests with these settings. */
+static void add_options_of_run(struct command_line *line)
+{
+    const char *text = getenv("TEST_SERVER_OPTIONS");
+    char words[WORD_MAX], *rest = words, *option;
+
+    snprintf(words, sizeof(words), "%s", text != NULL ? text : "");
+    while ((option = strsep(&rest, " ")) != NULL)
+        if (*option != '\0')
+            add_option(line, "%s", option);
+}
+
 static void write_command_line(struct command_line *line, const struct server *server,
                                const char *const *wrapper, const char *const *options)
 {
@@ -235,6 +247,7 @@ static void write_command_line(struct command_line *line, const struct server *s
     }
     for (; *options != NULL; options++)
         add_option(line, "%s", *options);
+    add_options_of_run(line);
 }
 
 /* Redirects stdout and stderr, appending to OUTPUT. */

@@ -60,7 +60,8 @@ class Server:
             [self.programs / "webserverd", *self.options(
                 f"server.name={self.name}", "server.listen=127.0.0.1:0",
                 f"server.root={self.site}", f"server.run_dir={self.directory}",
-                f"log.access={self.directory}/access.log", "log.wait_timeout=1h", *keys)],
+                f"log.access={self.directory}/access.log", "log.wait_timeout=1h", *keys,
+                *os.environ.get("TEST_SERVER_OPTIONS", "").split())],
             stdout=self.log, stderr=self.log)
         self.port = self.wait_for_port()
         self.url = f"http://127.0.0.1:{self.port}"

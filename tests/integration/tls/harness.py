@@ -185,6 +185,11 @@ class Bench:
         return [self.programs / "webserverd", *(word for key, value in keys.items() for word in ("-o", f"{key}={value}"))]
 
 
+def options_of_run():
+    """TEST_SERVER_OPTIONS="workers.model=pool workers.threads=16": all tests with these settings."""
+    return [word for option in os.environ.get("TEST_SERVER_OPTIONS", "").split() for word in ("-o", option)]
+
+
 @functools.lru_cache
 def client_context(ciphers, version, alpn):
     """It verifies nothing."""
@@ -220,7 +225,8 @@ class Server:
         self.launched = len(self.output())
         self.process = subprocess.Popen(
             [*self.under, self.bench.programs / "webserverd", "-f", self.directory / "webserver.ini", "-o",
-             f"server.name={self.name}", "-o", f"server.run_dir={self.directory}"], stdout=self.said, stderr=self.said)
+             f"server.name={self.name}", "-o", f"server.run_dir={self.directory}", *options_of_run()],
+            stdout=self.said, stderr=self.said)
         self.plain_port, self.port = until(self.find_ports, "ports of the server")
 
     def __enter__(self):
