@@ -29,6 +29,7 @@ AT(segment_logger, metrics, 128);
 SIZE(segment_activity, 120);
 AT(segment_worker, answer, 24);
 AT(segment_worker, acceptors, 36);
+AT(segment_worker, queue_since_ns, 48);
 AT(segment_worker, offload, 4096);
 AT(segment_worker, metrics, 11776);
 SIZE(segment_cache_entry, 256);

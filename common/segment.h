@@ -370,7 +370,10 @@ struct segment_worker {
     _Atomic uint64_t answer;           /* the main thread's: the question of the master */
     _Atomic uint32_t model;            /* enum worker_model */
     _Atomic uint32_t acceptors;        /* threads beside threads_actual, which only accept */
-    uint64_t unused[507];              /* other workers read up to here, which is a page */
+    _Atomic uint32_t queue_order;      /* enum queue_order */
+    _Atomic uint32_t queue_full;       /* enum queue_full */
+    _Atomic uint64_t queue_since_ns;   /* when the oldest item came; monotonic; 0: none waits */
+    uint64_t unused[505];              /* other workers read up to here, which is a page */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };

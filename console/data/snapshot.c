@@ -77,6 +77,7 @@ static void copy_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->offload_min = load32(&master->offload_min_wanted);
     snapshot->offload_max = load32(&master->offload_max_wanted);
     snapshot->log_level = load32(&master->log_level);
+    snapshot->model = load32(&master->model);
     snapshot->dispatch_master = load32(&master->dispatch_master) != 0;
     snapshot->stopping = load32(&master->stopping) != 0;
     snapshot->logger_pid = atomic_load_explicit(&master->logger_pid, memory_order_relaxed);
@@ -108,8 +109,18 @@ static void copy_offload(struct worker_sample *sample, const struct segment_read
     }
 }
 
+/* The worker publishes the age of the oldest item only when the queue changes, or each second. */
+static void update_queue_age(struct worker_sample *sample, const struct segment_worker *worker,
+                             uint64_t now_ns)
+{
+    uint64_t since_ns = atomic_load_explicit(&worker->queue_since_ns, memory_order_relaxed);
+
+    if (since_ns != 0)
+        sample->values[METRIC_queue_oldest] = now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
 static void copy_worker(struct worker_sample *sample, const struct segment_reader *reader,
-                        uint32_t slot)
+                        uint32_t slot, uint64_t now_ns)
 {
     const struct segment_worker_slot *entry = segment_worker_slot(&reader->map, slot);
     const struct segment_worker *worker = segment_worker(&reader->map, slot);
@@ -122,9 +133,12 @@ static void copy_worker(struct worker_sample *sample, const struct segment_reade
     sample->threads_wanted = load32(&entry->threads_wanted);
     sample->threads_actual = load32(&worker->threads_actual);
     sample->model = load32(&worker->model);
+    sample->queue_order = load32(&worker->queue_order);
+    sample->queue_full = load32(&worker->queue_full);
     sample->acceptors = load32(&worker->acceptors);
     sample->offload_actual = load32(&worker->offload_actual);
     copy_values(sample->values, reader, worker, SCOPE_WORKER);
+    update_queue_age(sample, worker, now_ns);
     copy_offload(sample, reader, worker);
 }
 
@@ -213,7 +227,7 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     snapshot->worker_count = 0;
     for (uint32_t i = 0; i < snapshot->worker_room; i++)
         if (segment_worker_reserved(&reader->map, i))
-            copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
+            copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i, now_ns);
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_QUEUE_WAITS) && with_latency;
          i++) {
         histogram_reset(&snapshot->queue_waits[i]);

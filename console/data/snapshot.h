@@ -54,8 +54,10 @@ struct worker_sample {
     int32_t pid;
     uint32_t state; /* enum worker_state */
     uint32_t starts;
-    uint64_t started_ns; /* wall clock */
-    uint32_t model;      /* enum worker_model */
+    uint64_t started_ns;  /* wall clock */
+    uint32_t model;       /* enum worker_model */
+    uint32_t queue_order; /* enum queue_order */
+    uint32_t queue_full;  /* enum queue_full */
     uint32_t threads_wanted, threads_actual, acceptors, offload_actual;
     uint64_t values[METRIC_COUNT];
     uint32_t offload_count;
@@ -71,6 +73,7 @@ struct snapshot {
     uint32_t threads_wanted; /* each worker has as many */
     uint32_t offload_min, offload_max;
     uint32_t log_level; /* enum level */
+    uint32_t model;     /* enum worker_model, of new workers */
     bool dispatch_master;
     bool stopping;
     int32_t logger_pid, keys_pid, metrics_pid; /* 0: none */

@@ -159,6 +159,8 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
         summary_append(line, size, width, "workers %" PRIu32, snapshot_workers_actual(now));
         return;
     }
+    if (now->model > MODEL_EVENTS && now->model < MODEL_COUNT)
+        summary_append(line, size, width, "model %s", worker_model_names[now->model]);
     summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32 " (%" PRIu32 " in each)",
                    snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted,
                    now->threads_wanted);
@@ -238,6 +240,7 @@ enum tone strip_tone(uint32_t state)
         return TONE_NOTE;
     case THREAD_STATE_LEAVING:
     case THREAD_STATE_LOCK:
+    case THREAD_STATE_BLOCKED:
         return TONE_WARN;
     case THREAD_STATE_LOG:
         return TONE_BAD;

@@ -98,6 +98,23 @@ static void queue_detail(const struct scene *scene, char *buffer, size_t size)
     add_detail(buffer, size, open, "connections ", text_count(text, open), "");
 }
 
+static double queue_wait_value(const struct scene *scene)
+{
+    double mean = scene_figure(scene, FIGURE_queue_wait_mean);
+
+    return isnan(mean) ? scene_sum(scene, METRIC_queue_oldest) : mean;
+}
+
+static void queue_wait_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char oldest[TEXT_SHORT], taken[TEXT_SHORT], dropped[TEXT_SHORT];
+
+    snprintf(buffer, size, "oldest %s  taken/s %s  dropped/s %s",
+             text_latency(oldest, scene_sum(scene, METRIC_queue_oldest)),
+             text_count(taken, scene_rate(scene, METRIC_queue_taken)),
+             text_count(dropped, scene_rate(scene, METRIC_queue_dropped)));
+}
+
 static double errors_value(const struct scene *scene)
 {
     return scene_figure(scene, FIGURE_errors);
@@ -146,6 +163,8 @@ const struct metric_panel panel_connections = {
     "connections", SERIES_CONNECTIONS, GRAPH_COUNT, false, connections_value, connections_detail};
 const struct metric_panel panel_queue = {"queue", SERIES_QUEUE, GRAPH_COUNT,
                                          false,   queue_value,  queue_detail};
+const struct metric_panel panel_queue_wait = {
+    "queue wait, mean", SERIES_QUEUE_WAIT, GRAPH_TIME, false, queue_wait_value, queue_wait_detail};
 const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
                                           errors_value,          errors_detail};
 const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GRAPH_RATIO, false,

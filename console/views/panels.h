@@ -14,7 +14,7 @@ struct metric_panel {
 };
 
 extern const struct metric_panel panel_requests, panel_latency, panel_sent, panel_connections,
-    panel_queue, panel_errors, panel_cache;
+    panel_queue, panel_queue_wait, panel_errors, panel_cache;
 
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas);

@@ -38,9 +38,11 @@ enum column_number {
     COLUMNS
 };
 
+enum { STATE_WIDTH = 12, LINE_LABEL = 11 };
+
 static const struct column columns[COLUMNS] = {
     [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
-    [STATE] = {.title = "STATE", .width = 12, .importance = 10},
+    [STATE] = {.title = "STATE", .width = STATE_WIDTH, .importance = 10},
     [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true, .output = OUTPUT_NS},
     [REQUESTS] =
         {.title = "REQ/S", .width = 6, .importance = 9, .right = true, .name = "requests_per_s"},
@@ -64,7 +66,14 @@ static const struct column columns[COLUMNS] = {
 
 enum { WORK_TEXT = SEGMENT_WORK_WORDS * 8 * 4 };
 
-enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70, LEGEND_MOST = 3, TALL = 16 };
+enum {
+    EFFECT_LEAST = 8,
+    EFFECT_LEAST_BESIDE_QUEUE = 6,
+    EFFECT_MOST = 16,
+    SIDE_BY_SIDE_WIDTH = 70,
+    LEGEND_MOST = 3,
+    TALL = 16
+};
 
 /* A worker, one of its serving threads, its offload queue, or one of its offload threads. */
 struct row {
@@ -84,6 +93,7 @@ struct state {
     struct row *rows;
     size_t count, room;
     bool is_webserverd;
+    bool queues; /* a worker has a connection queue */
 };
 
 static size_t most_rows(const struct snapshot *now)
@@ -108,10 +118,16 @@ static void add_worker(struct state *state, const struct worker_sample *worker,
 
     if (!sorted)
         add_row(state, (struct row){.worker = worker});
-    for (uint32_t i = 0; i < threads; i++)
-        if (order[i]->worker == worker->slot)
-            add_row(state, (struct row){.worker = worker, .thread = order[i]});
-    if (!sorted && has_queue)
+    for (uint32_t i = 0; i < threads; i++) {
+        bool ends_acceptors = order[i]->thread + 1 == worker->acceptors;
+
+        if (order[i]->worker != worker->slot)
+            continue;
+        add_row(state, (struct row){.worker = worker, .thread = order[i]});
+        if (!sorted && has_queue && ends_acceptors)
+            add_row(state, (struct row){.worker = worker, .queue = true});
+    }
+    if (!sorted && has_queue && worker->acceptors == 0)
         add_row(state, (struct row){.worker = worker, .queue = true});
     for (uint32_t i = 0; i < worker->offload_count; i++)
         if (every || worker->offload[i].activity.state != THREAD_STATE_QUEUE)
@@ -168,7 +184,7 @@ static uint64_t threads_id(void *state, const struct scene *scene, size_t row)
 static void name_of(const struct row *row, char *name, size_t size)
 {
     if (row->thread != NULL && row->worker != NULL && row->thread->thread < row->worker->acceptors)
-        snprintf(name, size, "  %" PRIu32 ".accept", row->worker->slot);
+        snprintf(name, size, " %" PRIu32 ".accept", row->worker->slot); /* as wide as the column */
     else if (row->thread != NULL && row->worker == NULL)
         snprintf(name, size, "  slot %" PRIu32, row->thread->slot);
     else if (row->thread != NULL && row->thread->name[0] != '\0')
@@ -276,6 +292,10 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
         return;
+    if (worker->acceptors > 0 && worker->queue_order < QUEUE_ORDER_COUNT &&
+        worker->queue_full < QUEUE_FULL_COUNT)
+        summary_append(line, size, width, "%s %s", queue_order_names[worker->queue_order],
+                       queue_full_names[worker->queue_full]);
     summary_append_threads(line, size, width, worker->threads_actual, worker->threads_wanted);
     summary_append(line, size, width, "pid %" PRId32, worker->pid);
     summary_append(
@@ -326,6 +346,23 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     cells[WORK].tone = TONE_NOTE;
 }
 
+/* "██·· 4/8": how full the connection queue is. */
+static void fill_queue_state(struct cell *cell, const struct scene *scene, double waiting,
+                             double places)
+{
+    enum { BAR = 4 };
+    int full = places > 0 ? (int)ceil(BAR * fmin(waiting / places, 1)) : 0;
+    char bar[BAR * sizeof("█")] = "", text[TEXT_SHORT], other[TEXT_SHORT];
+
+    for (int i = 0; i < BAR; i++)
+        strcat(bar, scene->ascii ? (i < full ? "#" : ".") : i < full ? "█" : "·");
+    text_count(text, waiting);
+    text_count(other, places);
+    cell_print(cell, waiting > 0 ? TONE_WARN : TONE_DIM, "%s%s%s/%s",
+               strlen(text) + strlen(other) + BAR + 2 <= STATE_WIDTH ? bar : "",
+               strlen(text) + strlen(other) + BAR + 2 <= STATE_WIDTH ? " " : "", text, other);
+}
+
 /* The queue between an acceptor and the threads of a worker, or of another program. */
 static void fill_thread_queue(struct cell *cells, const struct scene *scene,
                               const struct worker_sample *worker)
@@ -339,8 +376,17 @@ static void fill_thread_queue(struct cell *cells, const struct scene *scene,
     char text[TEXT_SHORT], other[TEXT_SHORT];
     struct cell *work = &cells[WORK];
 
-    cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s of %s",
-               text_count(text, waiting), text_count(other, places));
+    if (worker->acceptors > 0) {
+        fill_queue_state(&cells[STATE], scene, waiting, places);
+        cell_rate(&cells[REQUESTS], TONE_DIM, taken);
+        cell_count(&cells[CONNECTIONS], TONE_DIM, waiting);
+        cell_latency(&cells[P99], TONE_DIM, model_wait_percentile(scene->model, worker, 99));
+        if (waiting > 0)
+            cell_age(&cells[SINCE], TONE_WARN, (uint64_t)oldest);
+    } else {
+        cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s of %s",
+                   text_count(text, waiting), text_count(other, places));
+    }
     work->tone = TONE_DIM;
     if (oldest > 0)
         summary_append(work->text, sizeof(work->text), work_width(scene), "oldest %s",
@@ -354,6 +400,52 @@ static void fill_thread_queue(struct cell *cells, const struct scene *scene,
     if (!isnan(dropped))
         summary_append(work->text, sizeof(work->text), work_width(scene), "dropped %s",
                        text_count(text, dropped));
+}
+
+/* Models with a connection queue */
+
+static bool has_acceptor(const struct snapshot *now)
+{
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].acceptors > 0)
+            return true;
+    return false;
+}
+
+/* Connections in queues of which no thread takes one: each thread keeps that which it has. */
+static double held_up(const struct scene *scene)
+{
+    const struct snapshot *now = model_now(scene->model);
+    double waiting = 0;
+
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (model_worker_rate(scene->model, &now->workers[i], METRIC_queue_taken) == 0)
+            waiting += model_worker_value(scene->model, &now->workers[i], METRIC_queue_length);
+    return waiting;
+}
+
+static void draw_locks(const struct scene *scene, const struct canvas *canvas, int y)
+{
+    char line[256] = "", text[TEXT_SHORT];
+
+    canvas_text(canvas, y, 0, TONE_TITLE, "locks");
+    summary_append(line, sizeof(line), canvas->width - LINE_LABEL, "waits/s %s",
+                   text_count(text, scene_rate(scene, METRIC_lock_waits)));
+    summary_append(line, sizeof(line), canvas->width - LINE_LABEL, "mean %s",
+                   text_latency(text, scene_figure(scene, FIGURE_lock_wait_mean)));
+    summary_append(line, sizeof(line), canvas->width - LINE_LABEL, "accept queue of the kernel %s",
+                   text_count(text, scene_sum(scene, METRIC_accept_queue)));
+    canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, line);
+}
+
+static void draw_held_up(const struct canvas *canvas, int y, double waiting)
+{
+    char count[TEXT_SHORT], line[256];
+
+    snprintf(line, sizeof(line),
+             "threads wait for their own clients; %s %s for a thread: +, :model events",
+             text_count(count, waiting), waiting > 1 ? "others wait" : "other waits");
+    canvas_text(canvas, y, 0, TONE_WARN, line);
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -486,8 +578,11 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     int used = strip_draw(
         canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
         now);
+    bool queues = scene->moment != MOMENT_PAST && has_acceptor(now);
+    double waiting = queues ? held_up(scene) : 0;
     struct canvas rest, effect;
 
+    own->queues = queues;
     own->is_webserverd = scene_is_webserverd(scene);
     if (scene->moment == MOMENT_PAST && now->thread_count == 0) {
         canvas_wrapped(canvas, canvas->height / 3, TONE_DIM,
@@ -497,20 +592,27 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     used += strip_draw_legend(canvas, used, legend, now);
     used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
+    if (waiting > 0) {
+        draw_held_up(&rest, rest.height - 1, waiting);
+        rest = canvas_part(&rest, 0, 0, rest.height - 1, rest.width);
+    }
     lines = own->mode == ONLY_LETTERS ? 0 : lines + 1;
-    effect = canvas_part(&rest, lines, 0, rest.height - lines, rest.width);
+    effect = canvas_part(&rest, lines + queues, 0, rest.height - lines - queues, rest.width);
     if (effect.height > EFFECT_MOST)
         effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
-    if (effect.height >= EFFECT_LEAST && effect.width >= SIDE_BY_SIDE_WIDTH) {
+    if (effect.height >= (queues ? EFFECT_LEAST_BESIDE_QUEUE : EFFECT_LEAST) &&
+        effect.width >= SIDE_BY_SIDE_WIDTH) {
         int width = effect.width / 2 - 1;
         struct canvas left = canvas_part(&effect, 0, 0, effect.height, width);
         struct canvas right = canvas_part(&effect, 0, width + 2, effect.height, effect.width);
 
         metric_panel_draw(&panel_requests, scene, &left);
-        metric_panel_draw(&panel_latency, scene, &right);
-    } else {
-        lines = rest.height;
+        metric_panel_draw(queues ? &panel_queue_wait : &panel_latency, scene, &right);
+    } else if (!queues || lines > rest.height - 1) {
+        lines = rest.height - queues;
     }
+    if (queues)
+        draw_locks(scene, &rest, lines);
     rest = canvas_part(&rest, 0, 0, lines, rest.width);
     if (own->mode != ONLY_LETTERS)
         grid_draw(scene->grid, scene, &rest);
@@ -530,6 +632,39 @@ static void act_on_worker(const struct state *state, const struct scene *scene, 
     controller_command(scene->controller, line);
 }
 
+static void send_queue(void *context, const char *text)
+{
+    char line[CONTROLLER_TEXT];
+
+    snprintf(line, sizeof(line), "queue %.100s", text);
+    controller_command(context, line);
+}
+
+static void edit_queue(const struct scene *scene)
+{
+    const struct snapshot *now = model_now(scene->model);
+    char initial[64] = "";
+
+    for (uint32_t i = 0; i < now->worker_count && initial[0] == '\0'; i++)
+        if (now->workers[i].acceptors > 0 && now->workers[i].queue_order < QUEUE_ORDER_COUNT &&
+            now->workers[i].queue_full < QUEUE_FULL_COUNT)
+            snprintf(initial, sizeof(initial), "%s %s %" PRIu64,
+                     queue_order_names[now->workers[i].queue_order],
+                     queue_full_names[now->workers[i].queue_full],
+                     now->workers[i].values[METRIC_queue_capacity]);
+    controller_prompt(scene->controller, "queue (order, when full, places): ", initial, send_queue,
+                      scene->controller);
+}
+
+static void change_model(const struct scene *scene)
+{
+    char line[64];
+
+    snprintf(line, sizeof(line), "model %s",
+             worker_model_names[(model_now(scene->model)->model + 1) % MODEL_COUNT]);
+    controller_command(scene->controller, line);
+}
+
 static bool threads_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
@@ -544,6 +679,14 @@ static bool threads_key(void *state, const struct scene *scene, enum action acti
     case ACTION_RUN:
         act_on_worker(own, scene, "restart");
         return true;
+    case ACTION_NEXT:
+        if (own->is_webserverd)
+            change_model(scene);
+        return own->is_webserverd;
+    case ACTION_EDIT:
+        if (own->queues && controller_allows_change(scene->controller))
+            edit_queue(scene);
+        return own->queues;
     default:
         return false;
     }
@@ -645,6 +788,7 @@ static const char *const help[] = {
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
     "With the models pool and thread, 0.accept is the acceptor, 0.queue the connection queue.",
+    "n changes the model, e the queue: its order, what happens when it is full, its places.",
     "Connections move to threads with less to do: GIVEN and TAKEN count them.",
     "Idle offload threads are folded into their queue; m shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",
@@ -652,6 +796,7 @@ static const char *const help[] = {
     NULL};
 
 static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
+                                         {ACTION_NEXT, "model", true, false},
                                          {ACTION_REMOVE, "drain", true, false},
                                          {ACTION_RUN, "restart", true, false},
                                          {ACTION_NONE, "", false, false}};
@@ -659,10 +804,16 @@ static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
 /* Other programs cannot be told to drain a worker. */
 static const struct view_hint *threads_hints(const void *state)
 {
+    static const struct view_hint hints_of_queue[] = {{ACTION_MODE, "layout", false, false},
+                                                      {ACTION_NEXT, "model", true, false},
+                                                      {ACTION_EDIT, "queue", true, false},
+                                                      {ACTION_NONE, "", false, false}};
     static const struct view_hint hints_of_others[] = {{ACTION_MODE, "layout", false, false},
                                                        {ACTION_NONE, "", false, false}};
 
-    return ((const struct state *)state)->is_webserverd ? hints : hints_of_others;
+    const struct state *own = state;
+
+    return own->queues ? hints_of_queue : own->is_webserverd ? hints : hints_of_others;
 }
 
 /* In the order of the screen. */

@@ -12,7 +12,8 @@ TAILQ_HEAD(arrival_list, arrival);
 
 struct connection_queue {
     pthread_mutex_t lock; /* guards all members */
-    _Atomic uint64_t *metrics;
+    struct segment_worker *block;
+    _Atomic uint64_t *metrics; /* those of block */
     struct histogram *waits;
     _Atomic uint32_t order; /* is also read without the lock */
     uint32_t policy, places;
@@ -57,6 +58,8 @@ static void publish_length(const struct connection_queue *queue, uint64_t now_ns
 
     metric_set(queue->metrics, METRIC_queue_length, queue->length);
     metric_set(queue->metrics, METRIC_queue_oldest, age_ns);
+    atomic_store_explicit(&queue->block->queue_since_ns, oldest != NULL ? oldest->queued_ns : 0,
+                          memory_order_relaxed);
 }
 
 static bool has_room(const struct connection_queue *queue)
@@ -70,14 +73,15 @@ static bool is_empty(const struct connection_queue *queue)
 }
 
 struct connection_queue *connection_queue_new(const struct config *config,
-                                              _Atomic uint64_t *metrics, struct histogram *waits)
+                                              struct segment_worker *block, struct histogram *waits)
 {
     struct connection_queue *queue = calloc(1, sizeof(*queue));
 
     if (queue == NULL)
         return NULL;
     pthread_mutex_init(&queue->lock, NULL);
-    queue->metrics = metrics;
+    queue->block = block;
+    queue->metrics = block->metrics;
     queue->waits = waits;
     queue->returned_end = &queue->returned;
     queue->random = 1;
@@ -126,6 +130,8 @@ void connection_queue_set(struct connection_queue *queue, uint32_t order, uint32
     queue->policy = policy;
     queue->places = places;
     metric_set(queue->metrics, METRIC_queue_capacity, places);
+    atomic_store_explicit(&queue->block->queue_order, order, memory_order_relaxed);
+    atomic_store_explicit(&queue->block->queue_full, policy, memory_order_relaxed);
     while (!TAILQ_EMPTY(&queue->acceptors))
         wake_first(&queue->acceptors);
     pthread_mutex_unlock(&queue->lock);

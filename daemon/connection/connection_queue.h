@@ -15,9 +15,13 @@
 
 struct connection_queue;
 
-/* METRICS are the worker's; WAITS receives the time of each arrival in the queue. NULL: out of memory. */
+/*
+ * Publishes in BLOCK, the worker's; WAITS receives the time of each arrival in the queue. NULL: out of
+ * memory.
+ */
 struct connection_queue *connection_queue_new(const struct config *config,
-                                              _Atomic uint64_t *metrics, struct histogram *waits);
+                                              struct segment_worker *block,
+                                              struct histogram *waits);
 
 /* Closes the connections that are left. */
 void connection_queue_free(struct connection_queue *queue);

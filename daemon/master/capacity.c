@@ -62,6 +62,7 @@ void capacity_clear_slot(struct segment *segment, uint32_t worker)
         segment_activity_clear(&block->offload[i], now);
     atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->acceptors, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->queue_since_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->connections_open, 0, memory_order_relaxed);
     clear_clients(segment, worker);

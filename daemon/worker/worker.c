@@ -793,7 +793,7 @@ static int make_queue(struct worker *worker)
     worker->starts_by_connection = config->workers_model == MODEL_THREAD;
     queue_waiter_init(&worker->waiter, &worker->mailbox, deliver_queue_woken);
     worker->queue = connection_queue_new(
-        config, worker->block->metrics,
+        config, worker->block,
         segment_queue_waits_of(worker->context.segment, worker->context.worker_slot));
     return worker->queue != NULL ? 0 : -1;
 }

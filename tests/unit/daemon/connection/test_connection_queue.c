@@ -21,7 +21,8 @@
 
 enum { PRODUCERS = 2, CONSUMERS = 3, EACH = 20000 };
 
-static _Atomic uint64_t metrics[METRIC_COUNT];
+static struct segment_worker block;
+static _Atomic uint64_t *const metrics = block.metrics;
 static struct histogram waits;
 
 static struct connection_queue *new_queue(uint32_t order, uint32_t full, uint32_t places)
@@ -31,9 +32,9 @@ static struct connection_queue *new_queue(uint32_t order, uint32_t full, uint32_
                                   .workers_connection_queue = places};
     struct connection_queue *queue;
 
-    memset(metrics, 0, sizeof(metrics));
+    memset(&block, 0, sizeof(block));
     histogram_reset(&waits);
-    queue = connection_queue_new(&config, metrics, &waits);
+    queue = connection_queue_new(&config, &block, &waits);
     assert_non_null(queue);
     return queue;
 }
@@ -155,12 +156,14 @@ static void wait_and_age_are_published(void **state)
     connection_queue_publish(queue, 50);
     assert_int_equal(metrics[METRIC_queue_length], 2);
     assert_int_equal(metrics[METRIC_queue_oldest], 40);
+    assert_int_equal(block.queue_since_ns, 10);
     take_all(queue, none);
     assert_int_equal(metrics[METRIC_queue_wait], 90 + 80);
     assert_int_equal(histogram_count(&waits), 2);
     assert_int_equal(histogram_percentile(&waits, 50), 80);
     assert_int_equal(histogram_max(&waits), 90);
     assert_int_equal(metrics[METRIC_queue_oldest], 0);
+    assert_int_equal(block.queue_since_ns, 0);
     connection_queue_free(queue);
 }
 
