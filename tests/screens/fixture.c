@@ -415,6 +415,33 @@ struct fixture *fixture_start(const char *name, bool driven)
     return fixture;
 }
 
+void fixture_make_pool(struct fixture *fixture, unsigned age_s)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    set32(&segment_master(&fixture->segment)->model, MODEL_POOL);
+    for (uint32_t i = 0; i < FIXTURE_WORKERS; i++) {
+        struct segment_worker *worker = segment_worker(&fixture->segment, i);
+        struct segment_thread *thread =
+            segment_thread(&fixture->segment, i * (MAX_THREADS / MAX_WORKERS));
+
+        set32(&worker->model, MODEL_POOL);
+        set32(&worker->acceptors, 1);
+        set32(&worker->threads_actual, FIXTURE_THREADS - 1);
+        set32(&worker->queue_order, QUEUE_ORDER_SFF);
+        set32(&worker->queue_full, QUEUE_FULL_BLOCK);
+        set32(&worker->offload_actual, 0);
+        segment_activity_clear(&worker->offload[0], now_ns);
+        segment_activity_clear(&worker->offload[1], now_ns);
+        metric_set(worker->metrics, METRIC_queue_capacity, 8);
+        segment_activity_work(&thread->activity, THREAD_STATE_BLOCKED, now_ns, "", 0);
+        if (i > 0)
+            continue;
+        metric_set(worker->metrics, METRIC_queue_length, 8);
+        atomic_store(&worker->queue_since_ns, now_ns - age_s * NS_PER_S);
+    }
+}
+
 void fixture_stop(struct fixture *fixture)
 {
     if (fixture == NULL)

@@ -34,6 +34,12 @@ struct fixture *fixture_start(const char *name, bool driven);
 /* Clean stop: marks and removes the segment, removes the socket. */
 void fixture_stop(struct fixture *fixture);
 
+/*
+ * Makes it a server of the model pool: thread 0 of each worker accepts and is blocked, because
+ * worker 0 has a full queue of 8 places, whose oldest connection has waited AGE_S seconds.
+ */
+void fixture_make_pool(struct fixture *fixture, unsigned age_s);
+
 /* Logs a change of the master, SECONDS before now. */
 void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text);
 

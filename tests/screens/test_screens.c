@@ -85,6 +85,25 @@ static void threads_view_shows_every_thread(void **state)
     }
 }
 
+/* Nothing is taken from the queue: its threads keep the connections that they have. */
+static void threads_view_shows_a_connection_queue(void **state)
+{
+    static const char *const view[] = {"threads", NULL};
+
+    (void)state;
+    stage_fixture();
+    fixture_make_pool(fixture, 90);
+    stage_console(24, 80, view, NULL);
+    ASSERT_SHOWS("model pool", "threads  0 BK  1 B_", " 0.accept  B blocked", "  0.queue  ████ 8/8",
+                 "  1.queue  ···· 0/8", "sff block", "locks", "accept queue of the kernel",
+                 "queue wait, mean", "n model  e queue",
+                 "8 others wait for a thread: +, :model events");
+    TYPE_SHOWS("n", "Change the concurrency model to thread?");
+    TYPE_HIDES("\x1b", "Change the concurrency model");
+    TYPE_SHOWS("e", "queue (order, when full, places): sff block 8");
+    stage_end_console();
+}
+
 /* Idle offload threads are in the line of their queue; sorted, the list has only threads. */
 static void threads_view_folds_and_sorts(void **state)
 {
@@ -599,6 +618,7 @@ int main(void)
         cmocka_unit_test_teardown(overview_shows_metrics, stage_teardown),
         cmocka_unit_test_teardown(graph_marks_peak, stage_teardown),
         cmocka_unit_test_teardown(threads_view_shows_every_thread, stage_teardown),
+        cmocka_unit_test_teardown(threads_view_shows_a_connection_queue, stage_teardown),
         cmocka_unit_test_teardown(threads_view_folds_and_sorts, stage_teardown),
         cmocka_unit_test_teardown(overview_counts_what_is_cut, stage_teardown),
         cmocka_unit_test_teardown(log_merges_rings_by_time, stage_teardown),
