@@ -208,12 +208,13 @@ static bool memory_admits_connection(const struct worker *worker)
 
 /* Connections */
 
+/* Not an acceptor. NULL: there is none. */
 static struct serving_thread *least_loaded_thread(const struct worker *worker)
 {
     struct serving_thread *best = NULL;
     uint64_t best_load = UINT64_MAX;
 
-    for (uint32_t i = 0; i < worker->count; i++) {
+    for (uint32_t i = worker->queue != NULL; i < worker->count; i++) {
         uint64_t load = thread_load(worker->threads[i]);
 
         if (load < best_load) {

@@ -142,7 +142,10 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver);
 /* Makes the threads close WANTED idle connections, unless the last such request is under way. */
 void worker_shed(struct worker *worker, enum shortage reason, uint32_t wanted);
 
-/* Returns the connections that wait in the queue to the master, as the worker leaves. */
+/*
+ * The worker leaves: passes the connections that wait in the queue to threads, which finish them or
+ * hand them over, and those without a thread, or new, to the master.
+ */
 void worker_return_queue(struct worker *worker);
 
 /* Delivers a struct shed_request: to the next thread, or to its asker. */

@@ -110,9 +110,15 @@ static uint32_t threads_alive(const struct worker *worker)
     return worker->count + worker->ending;
 }
 
+/* It ends before the others when the worker stops. */
+static uint32_t acceptors_alive(const struct worker *worker)
+{
+    return worker->queue != NULL && worker->slot_taken[0];
+}
+
 static void publish_thread_count(struct worker *worker)
 {
-    uint32_t acceptors = worker->queue != NULL && worker->slot_taken[0];
+    uint32_t acceptors = acceptors_alive(worker);
 
     atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker) - acceptors,
                           memory_order_relaxed);
@@ -214,6 +220,7 @@ static bool start_serving_thread(struct worker *worker, enum thread_role role)
         return false;
     }
     worker->slot_taken[number] = true;
+    worker->threads[threads_alive(worker)] = worker->threads[worker->count]; /* an ending one */
     worker->threads[worker->count++] = thread;
     pass_keys_link(worker, worker->count - 1);
     return true;
@@ -266,7 +273,7 @@ static void set_threads(struct worker *worker, const struct message_threads *mes
     report_resize(worker);
 }
 
-/* In the model thread. */
+/* In the model thread. Only slots below the limit have memory, and the acceptor has the first. */
 void worker_start_for_queue(struct worker *worker)
 {
     uint32_t waiting;
@@ -274,7 +281,7 @@ void worker_start_for_queue(struct worker *worker)
     if (!worker->starts_by_connection || worker->leaving)
         return;
     waiting = connection_queue_await(worker->queue, &worker->waiter);
-    while (waiting > 0 && threads_alive(worker) < worker->limit) {
+    while (waiting > 0 && threads_alive(worker) - acceptors_alive(worker) + 1 < worker->limit) {
         connection_queue_promise(worker->queue, 1);
         if (!start_serving_thread(worker, THREAD_OF_CONNECTION)) {
             connection_queue_promise(worker->queue, -1);
@@ -364,6 +371,8 @@ static void begin_end(struct worker *worker, enum thread_mode mode)
     else
         worker->stopping = true;
     worker->end_mode = mode;
+    if (worker->queue != NULL && worker->leaving)
+        worker_return_queue(worker); /* a thread may take what the master cannot, before its mode */
     worker_listeners_drop_all(worker);
     worker_end_threads(worker);
 }

@@ -120,6 +120,21 @@ def connections_of_a_leaving_worker_close_after_the_next_response(bench):
 
 
 @test
+def connection_in_the_queue_survives_the_end_of_its_worker(bench):
+    """The thread of the second one ends in a resize, and the first one keeps the other thread."""
+    with bench.start(workers__processes="1", workers__threads="2", workers__model="pool",
+                     tls__keys_process="off") as server:
+        first, second = Exchange(server.connect()), Exchange(server.connect())
+        for exchange in first, second:
+            expect(exchange.get("small.txt")[0], 200, "before")
+        server.control("threads", "1")
+        server.control("model", "events")
+        for exchange in first, second:
+            status, fields, body = exchange.get("small.txt")
+            expect((status, body, fields.get("connection")), (200, b"hello\n", "close"), "after")
+
+
+@test
 def master_dispatches_connections(bench):
     with bench.start(workers__dispatch="master") as server:
         for _ in range(10):
