@@ -18,8 +18,9 @@ static int print_failure(const char *why)
     return EXIT_FAILURE;
 }
 
-static void print_note(const char *note)
+static void print_note(void *unused, const char *note)
 {
+    (void)unused;
     printf("note: %s\n", note);
 }
 
@@ -44,7 +45,7 @@ static int check_config(const struct config *config, const struct options *optio
         fputs("webserverd: the configuration ", stdout);
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
-        config_model_notes(config, print_note);
+        config_model_notes(config, print_note, NULL);
         config_acme_describe(config, stdout);
     }
     return EXIT_SUCCESS;

@@ -90,6 +90,17 @@ static void print_members(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "%s\n", separator[0] == ':' ? ": done" : "");
 }
 
+static void print_members_and_notes(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *note;
+    char text[128];
+    size_t i;
+
+    print_members(command, answer, out);
+    json_array_foreach(json_object_get(answer, "notes"), i, note)
+        fprintf(out, "note: %s\n", as_text(note, text, sizeof(text)));
+}
+
 static void print_ping(const char *command, const json_t *answer, FILE *out)
 {
     char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT];
@@ -679,6 +690,8 @@ static const struct {
                 {"threads", print_members_and_spread},
                 {"workers", print_members_and_spread},
                 {"balance", print_members_and_spread},
+                {"model", print_members_and_notes},
+                {"queue", print_members_and_notes},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},
                 {"certificates", print_certificates},

@@ -331,7 +331,7 @@ static void check_model(struct config_draft *draft)
 }
 
 static void note_of_key(const struct config *config, enum config_key_number key, const char *model,
-                        void (*print)(const char *note))
+                        void (*print)(void *context, const char *note), void *context)
 {
     char note[CONFIG_ADVICE_MAX];
 
@@ -339,10 +339,11 @@ static void note_of_key(const struct config *config, enum config_key_number key,
         return;
     snprintf(note, sizeof(note), "model = %s: %s.%s has no effect", model, config_keys[key].section,
              config_keys[key].name);
-    print(note);
+    print(context, note);
 }
 
-void config_model_notes(const struct config *config, void (*print)(const char *note))
+void config_model_notes(const struct config *config, void (*print)(void *context, const char *note),
+                        void *context)
 {
     static const enum config_key_number of_events[] = {
         KEY_workers_offload_threads, KEY_workers_offload_queue, KEY_workers_balance_connections,
@@ -354,16 +355,16 @@ void config_model_notes(const struct config *config, void (*print)(const char *n
 
     if (config->workers_model == MODEL_EVENTS) {
         for (size_t i = 0; i < ARRAY_LENGTH(of_queue); i++)
-            note_of_key(config, of_queue[i], model, print);
+            note_of_key(config, of_queue[i], model, print, context);
         return;
     }
     if (config->http2_enabled) {
         snprintf(note, sizeof(note), "model = %s speaks HTTP/1 only: http2.enabled has no effect",
                  model);
-        print(note);
+        print(context, note);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(of_events); i++)
-        note_of_key(config, of_events[i], model, print);
+        note_of_key(config, of_events[i], model, print, context);
 }
 
 /* "max-age=SECONDS", and perhaps directives after a ';' (RFC 6797 section 6.1). */

@@ -50,8 +50,9 @@ bool config_needs_tls(const struct config *config);
  */
 const char *config_model_conflict(const struct config *config, uint32_t model);
 
-/* Calls PRINT for each setting that has no effect with the model of the workers. */
-void config_model_notes(const struct config *config, void (*print)(const char *note));
+/* Calls PRINT with CONTEXT for each setting that has no effect with the model of the workers. */
+void config_model_notes(const struct config *config, void (*print)(void *context, const char *note),
+                        void *context);
 
 /* True if [tls] or a [host] names a certificate. */
 bool config_has_certificate(const struct config *config);

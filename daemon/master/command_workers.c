@@ -164,6 +164,9 @@ struct control_reply command_balance(const struct call *call)
     if (on < 0)
         return command_reply(
             control_error("invalid word '%.64s' (valid: on, off)", call->argument[0]));
+    if (on == 1 && config->workers_model != MODEL_EVENTS)
+        return command_reply(control_error("model %s moves no connections: set model = events",
+                                           worker_model_names[config->workers_model]));
     command_log_change(call, "balancing of connections",
                        switches[config->workers_balance_connections], switches[on]);
     config->workers_balance_connections = on;
@@ -175,6 +178,20 @@ struct control_reply command_balance(const struct call *call)
 
 /* model */
 
+static void add_note(void *notes, const char *note)
+{
+    json_array_append_new(notes, json_string(note));
+}
+
+/* What has no effect with the model. */
+static json_t *list_notes(const struct config *config)
+{
+    json_t *notes = json_array();
+
+    config_model_notes(config, add_note, notes);
+    return notes;
+}
+
 static json_t *report_model(void *owner, uint64_t model)
 {
     const struct master *master = owner;
@@ -184,9 +201,10 @@ static json_t *report_model(void *owner, uint64_t model)
         return control_error("the model stays %s: %s", worker_model_names[config->workers_model],
                              master->reload.last_failure != NULL ? master->reload.last_failure
                                                                  : "the new workers did not serve");
-    return json_pack(
-        "{s:b, s:s, s:i, s:i}", "ok", 1, "model", worker_model_names[config->workers_model],
-        "wanted", (int)config->workers_threads, "actual", (int)workers_threads(&master->workers));
+    return json_pack("{s:b, s:s, s:i, s:i, s:o}", "ok", 1, "model",
+                     worker_model_names[config->workers_model], "wanted",
+                     (int)config->workers_threads, "actual", (int)workers_threads(&master->workers),
+                     "notes", list_notes(config));
 }
 
 /* The next change of the model may come now. */
@@ -242,11 +260,11 @@ static json_t *report_queue(const struct master *master)
 {
     const struct config *config = master->config;
 
-    return json_pack("{s:b, s:s, s:s, s:s, s:i}", "ok", 1, "model",
+    return json_pack("{s:b, s:s, s:s, s:s, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "order",
                      queue_order_names[config->workers_queue_order], "full",
                      queue_full_names[config->workers_queue_full], "places",
-                     (int)config->workers_connection_queue);
+                     (int)config->workers_connection_queue, "notes", list_notes(config));
 }
 
 /* Returns false if WORD is neither order nor policy nor number of places. */

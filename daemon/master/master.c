@@ -289,8 +289,9 @@ static void warn_of_sandbox(const struct config *config)
                   "this kernel has no seccomp filters: workers can make any system call");
 }
 
-static void log_note(const char *note)
+static void log_note(void *unused, const char *note)
 {
+    (void)unused;
     event_log(LEVEL_INFO, "%s", note);
 }
 
@@ -320,7 +321,7 @@ static int start_master(struct master *master)
     segment_publish(&master->segment);
     summary_set_interval(master, master->config->log_summary_interval);
     warn_of_sandbox(master->config);
-    config_model_notes(master->config, log_note);
+    config_model_notes(master->config, log_note, NULL);
     supervisor_reconcile(master);
     if (!master->upgrade.inheritance.pending) {
         auxiliary_start_metrics(master);

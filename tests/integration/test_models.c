@@ -271,6 +271,17 @@ static void smallest_file_is_served_first(void **state)
     }
 }
 
+/* The first note of the answer to LINE. */
+static void expect_note(const struct server *server, const char *line, const char *note)
+{
+    json_t *answer = server_control(server, "%s", line);
+
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_string_equal(json_string_value(json_array_get(json_object_get(answer, "notes"), 0)),
+                        note);
+    json_decref(answer);
+}
+
 static void command_changes_the_queue(void **state)
 {
     struct server *server = *state;
@@ -283,6 +294,10 @@ static void command_changes_the_queue(void **state)
     server_rejects(server, "queue fifo 0", "invalid word '0'");
     server_rejects(server, "model fork", "invalid model 'fork' (valid: events, pool, thread)");
     server_rejects(server, "offload-threads 3", "model pool has no offload threads");
+    server_rejects(server, "balance on", "model pool moves no connections: set model = events");
+    expect_note(server, "model", "model = pool speaks HTTP/1 only: http2.enabled has no effect");
+    expect_note(server, "model events", "model = events: workers.queue_order has no effect");
+    expect_note(server, "queue sff", "model = events: workers.queue_order has no effect");
     server_stop(server);
 }
 
@@ -322,6 +337,35 @@ static void changes_lose_no_request(void **state)
     }
 }
 
+/* In the model thread, a thread starts for each while others end. */
+static void stop_serves_what_waits(void **state)
+{
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client holder, client[3];
+
+        unlink(server_log(server));
+        start(server, models[i], "kernel", "threads = 1\n");
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            http_open(&client[k], server_port(server));
+            ask(&client[k]);
+            wait_for_queue(server, k + 1);
+        }
+        server_do(server, "stop");
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            expect_status(&client[k], 200);
+            http_close(&client[k]);
+        }
+        http_close(&holder);
+        server_stopped(server);
+        free(log_with_lines(server, 4));
+    }
+}
+
 static void impossible_settings_are_errors(void **state)
 {
     static const struct {
@@ -358,6 +402,7 @@ int main(void)
         TEST(smallest_file_is_served_first),
         TEST(command_changes_the_queue),
         TEST(changes_lose_no_request),
+        TEST(stop_serves_what_waits),
         TEST(impossible_settings_are_errors),
     };
 
