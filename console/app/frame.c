@@ -714,7 +714,7 @@ static void draw_tiny(const struct frame *frame, const struct canvas *all)
 void frame_draw(struct session *session)
 {
     const struct screen *screen = &session->screen;
-    const struct dialog *dialog = controller_dialog(session->controller);
+    struct dialog *dialog = controller_dialog(session->controller);
     struct frame frame = {.session = session,
                           .overlays = &session->overlays,
                           .scene = session_scene(session),
@@ -731,7 +731,7 @@ void frame_draw(struct session *session)
             draw_head(&frame, &screen->head);
         draw_body(&frame, &screen->body);
         if (dialog_open(dialog))
-            dialog_draw(dialog, &screen->foot, &screen->body);
+            dialog_draw(dialog, &screen->foot, &screen->body, clock_monotonic_ns());
         else
             draw_foot(&frame, &screen->foot);
     }

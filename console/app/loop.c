@@ -114,6 +114,13 @@ static uint64_t log_due_ns(const struct session *session)
     return session->timeline.frozen ? UINT64_MAX : watch_log_due_ns(session->watch);
 }
 
+/* When to draw the answers of a question; a tiny screen shows none. */
+static uint64_t dialog_due(const struct session *session)
+{
+    return session->screen.tiny ? UINT64_MAX
+                                : dialog_due_ns(controller_dialog(session->controller));
+}
+
 /* Waiting */
 
 static void interrupt_session(struct session *session)
@@ -154,6 +161,8 @@ static int timeout_ms(const struct loop *loop)
 
     if (loop->next_refresh_ns < next_ns)
         next_ns = loop->next_refresh_ns;
+    if (dialog_due(&loop->session) < next_ns)
+        next_ns = dialog_due(&loop->session);
     if (log_due_ns(&loop->session) < next_ns)
         next_ns = log_due_ns(&loop->session);
     return next_ns > now_ns ? (int)clock_ceil_ms(next_ns - now_ns) : 0;
@@ -198,6 +207,7 @@ static void run_until_end(struct loop *loop)
         if (clock_monotonic_ns() >= log_due_ns(session))
             watch_read_log(session->watch, clock_monotonic_ns(), clock_wall_ns());
         refresh_states_if_due(loop);
+        session->dirty |= clock_monotonic_ns() >= dialog_due(session);
         session->ending |= session->failure != NULL;
         if (session->dirty && !session->ending) {
             frame_draw(session);

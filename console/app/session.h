@@ -187,8 +187,8 @@ void prompt_open_filter(struct session *session);
 
 /*
  * Draws the screen: the bar with the tabs, the line about the server, the view with its overlays
- * and popups, and the line at the bottom. Clamps the scroll positions of overlays, and changes
- * nothing else.
+ * and popups, and the line at the bottom. Clamps the scroll positions of overlays, notes that a
+ * question is on the screen, and changes nothing else.
  */
 void frame_draw(struct session *session);
 

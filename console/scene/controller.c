@@ -457,6 +457,7 @@ static bool adjust_by_key(void *context, int code);
 static void ask_for(struct adjustment *adjustment, uint32_t number)
 {
     struct controller *controller = adjustment->controller;
+    const struct dialog before = controller->dialog;
     char line[64];
 
     controller->dialog.kind = DIALOG_NONE;
@@ -465,6 +466,10 @@ static void ask_for(struct adjustment *adjustment, uint32_t number)
     adjustment->unconfirmed = number;
     write_adjustment(adjustment, number, line, sizeof(line));
     confirm_line(controller, line, adjust_confirmed, adjustment);
+    if (before.kind == DIALOG_CONFIRM && before.key == adjust_by_key) {
+        controller->dialog.asked_ns = before.asked_ns; /* the same question about another number */
+        controller->dialog.answerable = before.answerable;
+    }
     controller->dialog.key = adjust_by_key;
     controller->dialog.adjusting_keys = keys_shown[adjusted_tunable(adjustment)];
 }

@@ -1,5 +1,6 @@
 #include "console/ui/dialog.h"
 
+#include "common/clock.h"
 #include "console/ui/text.h"
 
 #include <curses.h>
@@ -21,6 +22,8 @@ static bool edit_character(struct edit *edit, int code);
 
 /* The answers, at the right end of the question's line. */
 static const char no_text[] = "n no";
+
+#define READING_NS (200 * NS_PER_MS) /* before it is over, no key agrees to a question */
 
 static const char *yes_text(const struct dialog *dialog)
 {
@@ -52,7 +55,8 @@ static void confirm_key(struct dialog *dialog, int code)
 
     if (dialog->key != NULL && dialog->key(context, code))
         return;
-    if (code == 'y' || code == 'Y' || (dialog->by_return && (code == ENTER || code == NEWLINE))) {
+    if (dialog->answerable &&
+        (code == 'y' || code == 'Y' || (dialog->by_return && (code == ENTER || code == NEWLINE)))) {
         dialog->kind = DIALOG_NONE;
         yes(context);
     } else if (code == 'n' || code == 'N' || code == 'q' || dialog_is_cancel(code)) {
@@ -171,7 +175,15 @@ static void draw_question(const struct dialog *dialog, const struct canvas *foot
     }
 }
 
-void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body)
+uint64_t dialog_due_ns(const struct dialog *dialog)
+{
+    return dialog->kind == DIALOG_CONFIRM && !dialog->answerable && dialog->asked_ns != 0
+               ? dialog->asked_ns + READING_NS
+               : UINT64_MAX;
+}
+
+void dialog_draw(struct dialog *dialog, const struct canvas *foot, const struct canvas *body,
+                 uint64_t now_ns)
 {
     char hint[DIALOG_TEXT] = "";
 
@@ -179,9 +191,15 @@ void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const s
     if (dialog->kind == DIALOG_CONFIRM) {
         int end = foot->width;
 
+        if (dialog->asked_ns == 0)
+            dialog->asked_ns = now_ns;
+        dialog->answerable |= now_ns >= dialog->asked_ns + READING_NS;
         draw_question(dialog, foot, body);
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, no_text) - 2;
-        end = canvas_right(foot, 0, end, TONE_BAR_KEY, yes_text(dialog)) - 2;
+        end -= (int)strlen(yes_text(dialog));
+        if (dialog->answerable)
+            canvas_text(foot, 0, end, TONE_BAR_KEY, yes_text(dialog));
+        end -= 2;
         if (dialog->adjusting_keys != NULL)
             canvas_right(foot, 0, end, TONE_BAR_KEY, dialog->adjusting_keys);
         return;

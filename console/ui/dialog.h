@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * A line editor with the usual keys of a shell: cursor, deletion, history, completion. Pure except
@@ -48,6 +49,8 @@ enum dialog_kind { DIALOG_NONE, DIALOG_CONFIRM, DIALOG_PROMPT };
 
 struct dialog {
     enum dialog_kind kind;
+    uint64_t asked_ns; /* question: when it was first drawn, monotonic clock; 0: not yet */
+    bool answerable;   /* question: it was drawn with its answers */
     char label[DIALOG_TEXT];
     bool by_return;                       /* question: Enter agrees as well as y */
     const char *adjusting_keys;           /* question: those that KEY handles, as shown; or NULL */
@@ -83,8 +86,13 @@ void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x
 
 /*
  * Draws the question into FOOT; a hint, or a question that is too long, into the last lines of
- * BODY.
+ * BODY. NOW_NS: monotonic clock. A question is agreed to only after it was on the screen for a
+ * moment and then drawn with the key that agrees: keys typed before it was read do not.
  */
-void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body);
+void dialog_draw(struct dialog *dialog, const struct canvas *foot, const struct canvas *body,
+                 uint64_t now_ns);
+
+/* When to draw again (monotonic clock), so that the question can be agreed to; UINT64_MAX: never. */
+uint64_t dialog_due_ns(const struct dialog *dialog);
 
 #endif

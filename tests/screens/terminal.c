@@ -239,12 +239,23 @@ bool terminal_type_bytes(struct terminal *terminal, const char *bytes, size_t le
     return true;
 }
 
-void terminal_type(struct terminal *terminal, const char *keys)
+static void type_keys(struct terminal *terminal, const char *keys, size_t length)
 {
-    if (!terminal_type_bytes(terminal, keys, strlen(keys))) {
+    if (!terminal_type_bytes(terminal, keys, length)) {
         errno = EIO;
         fail("type: the program has ended");
     }
+}
+
+void terminal_type(struct terminal *terminal, const char *keys)
+{
+    for (const char *agree; (agree = strstr(keys, AGREE)) != NULL; keys = agree + 1) {
+        type_keys(terminal, keys, (size_t)(agree - keys));
+        if (!terminal_shows(terminal, " yes  n no"))
+            fail("no question can be answered");
+        type_keys(terminal, strstr(terminal_text(terminal), "Enter yes") != NULL ? "\r" : "y", 1);
+    }
+    type_keys(terminal, keys, strlen(keys));
 }
 
 /* True if the program has not read all that was typed. poll() first moves what is on its way. */

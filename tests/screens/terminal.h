@@ -23,7 +23,13 @@ void terminal_stop(struct terminal *terminal);
 
 pid_t terminal_pid(const struct terminal *terminal);
 
-/* Fails the test if the program has ended. */
+/*
+ * Types the key that agrees to a question as soon as the question shows it: before, it would be
+ * ignored.
+ */
+#define AGREE "\x1d"
+
+/* KEYS may contain AGREE. Fails the test if the program has ended. */
 void terminal_type(struct terminal *terminal, const char *keys);
 
 /* Any bytes; returns false if the program has ended. */

@@ -367,7 +367,7 @@ static void command_line_completes_and_sends(void **state)
     TYPE_SHOWS(":thr", ":thr", "threads");
     TYPE_SHOWS("\t3", "threads [N]: Show or set");
     TYPE_SHOWS("\r", "Raise the serving threads per worker from 2 to 3?");
-    TYPE_SHOWS("\r", "threads: 3 in force");
+    TYPE_SHOWS(AGREE, "threads: 3 in force");
     terminal_type(terminal, ":");
     TYPE_SHOWS("\x1bOA", ":threads 3"); /* previous line of the history */
     TYPE_SHOWS("\x15nonsense\r", "not done: unknown command 'nonsense'");
@@ -387,7 +387,21 @@ static void destructive_command_asks_for_confirmation(void **state)
     TYPE_SHOWS(":stop\r", "Stop the server?");
     terminal_resize(terminal, 30, 100); /* the dialog stays open */
     ASSERT_SHOWS("Stop the server?");
-    TYPE_SHOWS("y", "the fixture knows only threads N");
+    TYPE_SHOWS(AGREE, "the fixture knows only threads N");
+    assert_int_equal(fixture_commands(fixture), 1);
+}
+
+/* What was typed before the question was on the screen does not agree to it. */
+static void answer_before_the_question_is_ignored(void **state)
+{
+    (void)state;
+    stage_open(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    TYPE_SHOWS("c++\r", "Raise the serving threads per worker from 2 to 4?", "Enter yes  n no");
+    TYPE_HIDES("n", "Raise");
+    TYPE_SHOWS("Wy", "Reduce the workers from 2 to 1?", "Enter yes  n no");
+    assert_int_equal(fixture_commands(fixture), 0);
+    TYPE_SHOWS(AGREE, "the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
@@ -474,7 +488,7 @@ static void clients_are_limited_after_a_question(void **state)
     TYPE_SHOWS("e", "requests per second of 192.0.2.7, and for how long: 10 10m");
     TYPE_SHOWS("\r", "Limit 192.0.2.7 to 10 requests per second for 10m?");
     assert_int_equal(fixture_commands(fixture), 0);
-    TYPE_SHOWS("y", "not done: the fixture knows only threads N");
+    TYPE_SHOWS(AGREE, "not done: the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
     stage_end_console();
     stage_console(24, 160, looking, NULL);
@@ -567,7 +581,7 @@ static void key_hints_are_clickable_and_fit(void **state)
     ASSERT_SHOWS("Esc closes", "user agent");
     TYPE_HIDES("\x1b", "Esc closes");
     click(23, 31); /* more threads */
-    ASSERT_SHOWS("from 2 to 3?");
+    ASSERT_SHOWS("from 2 to 3?", "Enter yes");
     click(23, 67); /* Enter */
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
     stage_end_console();
@@ -586,7 +600,7 @@ static void dialog_accepts_clicks(void **state)
     click(23, 77); /* no */
     assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
     assert_int_equal(fixture_commands(fixture), 0);
-    TYPE_SHOWS(":stop\r", "Stop the server?");
+    TYPE_SHOWS(":stop\r", "Stop the server?", "y yes");
     click(23, 70); /* yes */
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
@@ -602,7 +616,7 @@ static void recorded_session_is_replayed(void **state)
     unlink(path);
     stage_open(24, 80, record, NULL);
     ASSERT_SHOWS("REC ", "10.0k total");
-    TYPE_SHOWS("+\r", "threads 6 of 6");
+    TYPE_SHOWS("+" AGREE, "threads 6 of 6");
     terminal_type(terminal, "q");
     stage_ended_well();
     stage_end_console();
@@ -986,6 +1000,7 @@ int main(void)
         cmocka_unit_test_teardown(keys_faster_than_frames_all_act, stage_teardown),
         cmocka_unit_test_teardown(command_line_completes_and_sends, stage_teardown),
         cmocka_unit_test_teardown(destructive_command_asks_for_confirmation, stage_teardown),
+        cmocka_unit_test_teardown(answer_before_the_question_is_ignored, stage_teardown),
         cmocka_unit_test_teardown(question_needs_room, stage_teardown),
         cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
         cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),

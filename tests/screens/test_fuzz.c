@@ -204,8 +204,11 @@ static bool question_is_open(void)
     return strstr(text, "y yes  n no") != NULL || strstr(text, "Enter yes  n no") != NULL;
 }
 
+/* A question is not agreed to before it shows its answers: waits for them. */
 static void note_agreement(void)
 {
+    if (strstr(terminal_text(terminal), "  n no") != NULL && !question_is_open())
+        terminal_shows(terminal, " yes  n no");
     if (question_is_open())
         copy_screen(agreed[agreements++ % AGREED_KEPT]);
 }

@@ -310,9 +310,9 @@ static void starvation(void **state)
 {
     static const struct step steps[] = {
         {{"2", "offload"}, "queued jobs"},
-        {{"+++\r", "(4 in each)"}, "responses 2xx/s"},
-        {{"ooo\r", ""}, "mean wait"},
-        {{"O", "from 4 to 3?", "y", "", "G", ""}, "Starvation"},
+        {{"+++" AGREE, "(4 in each)"}, "responses 2xx/s"},
+        {{"ooo" AGREE, ""}, "mean wait"},
+        {{"O", "from 4 to 3?", AGREE, "", "G", ""}, "Starvation"},
     };
 
     (void)state;
@@ -323,7 +323,7 @@ static void stalled(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "connections"},         {{"G", ""}, "No effect on the"},
-        {{"G", ""}, "Nothing is answered"}, {{"8", "-o 1", "ry", ""}, "served again"},
+        {{"G", ""}, "Nothing is answered"}, {{"8", "-o 1", "r" AGREE, ""}, "served again"},
         {{"G", ""}, "cheap, not free"},
     };
 
@@ -335,11 +335,11 @@ static void thrash(void **state)
 {
     static const struct step steps[] = {
         {{"4", ""}, "hit ratio"},
-        {{"n\r", "lru -> "}, "Still none."},
-        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r\r", "2M in each worker"},
+        {{"n" AGREE, "lru -> "}, "Still none."},
+        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r" AGREE, "2M in each worker"},
          "-> 100%"},
         {{"G", ""}, "crawler"},
-        {{"n\r", "lru -> "}, "More hits"},
+        {{"n" AGREE, "lru -> "}, "More hits"},
     };
 
     (void)state;
@@ -350,7 +350,7 @@ static void backpressure(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "when_full = wait"},
-        {{"8", "-o 1", "ry", "reloaded; changed: log.when_full"}, "log dropped/s"},
+        {{"8", "-o 1", "r" AGREE, "reloaded; changed: log.when_full"}, "log dropped/s"},
         {{"G", ""}, "no third answer"},
     };
 
@@ -363,8 +363,8 @@ static void overload(void **state)
     static const struct step steps[] = {
         {{"3", ""}, "mean wait"},
         {{"G", ""}, "responses 503/s"},
-        {{":ratelimit on\r\r", ""}, "responses 429/s"},
-        {{":ratelimit off\r\r", "", "ooo\r", ""}, "cores"},
+        {{":ratelimit on\r" AGREE, ""}, "responses 429/s"},
+        {{":ratelimit off\r" AGREE, "", "ooo" AGREE, ""}, "cores"},
     };
 
     (void)state;
@@ -375,7 +375,7 @@ static void crash(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "workers died"},
-        {{"\x1bOB" /* Down */, "", "r", "Restart worker", "y", ""}, "No request failed"},
+        {{"\x1bOB" /* Down */, "", "r", "Restart worker", AGREE, ""}, "No request failed"},
         {{"G", ""}, "recovery time"},
         {{"9", ""}, "isolate"},
     };

@@ -86,7 +86,7 @@ static void load_run_counts_agree_at_both_ends(void **state)
     terminal_type(terminal, "n");
     assert_true(terminal_shows_no_more(terminal, "Run load"));
     assert_int_equal(server_metric(server, "requests"), 0);
-    terminal_type(terminal, "ry");
+    terminal_type(terminal, "r" AGREE);
     assert_shows("3000 responses = 3000 counted by the server");
     assert_shows("latency p99");
     assert_int_equal(server_metric(server, "requests"), 3000);
@@ -103,10 +103,10 @@ static void running_load_is_changed_marked_and_stopped(void **state)
 
     start_console(server, "load", 50, 120);
     assert_shows("r runs");
-    terminal_type(terminal, "nry"); /* the first preset: a steady rate */
+    terminal_type(terminal, "nr" AGREE); /* the first preset: a steady rate */
     assert_shows("running");
     assert_shows("client");
-    terminal_type(terminal, "+\r");
+    terminal_type(terminal, "+" AGREE);
     assert_shows("serving threads in each worker changed from 1 to 2");
     terminal_type(terminal, "e");
     assert_shows("change the run");
@@ -162,7 +162,7 @@ static void failed_load_run_reports_reason(void **state)
     assert_shows("http://nowhere.invalid/");
     terminal_type(terminal, "r");
     assert_shows("against http://nowhere.invalid/?");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("done");
     end(server);
 }
@@ -219,12 +219,12 @@ static void file_is_checked_before_reload(void **state)
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
     terminal_type(terminal, "r");
     assert_shows("Reload the file? Values set by commands return");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("has no key 'threeds'");
     assert_shows("did you mean 'threads'?");
     assert_shows("the server keeps its configuration");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
-    terminal_type(terminal, "ry");
+    terminal_type(terminal, "r" AGREE);
     assert_shows("reloaded; changed: workers.threads");
     assert_shows("threads 4 of 4");
     end(server);
@@ -237,7 +237,7 @@ static void cache_policy_size_and_purge_take_effect(void **state)
     start_console(server, "cache", 24, 80);
     terminal_type(terminal, "n");
     assert_shows("Set the eviction policy of the caches to lru?");
-    terminal_type(terminal, "\r");
+    terminal_type(terminal, AGREE);
     assert_shows("policy lru");
     assert_shows("sieve -> ");
     terminal_type(terminal, "e");
@@ -245,11 +245,9 @@ static void cache_policy_size_and_purge_take_effect(void **state)
     terminal_type(terminal, "\x15"
                             "32M\r");
     assert_shows("Set the cache memory of each worker to 32M? It is ");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("32M in each worker");
-    terminal_type(terminal, "x");
-    assert_shows("y yes");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, "x" AGREE);
     terminal_type(terminal, "9");
     assert_shows("commands of this console");
     assert_shows("cache-flush");
@@ -272,7 +270,7 @@ static void only_row_is_edited(void **state)
     terminal_type(terminal, "\x15"
                             "warn\r");
     assert_shows("Set the minimum level of the error log to warn? It is info.");
-    terminal_type(terminal, "\r");
+    terminal_type(terminal, AGREE);
     assert_shows("warn ");
     end(server);
 }
@@ -283,7 +281,7 @@ static void leaving_asks_during_a_load_run(void **state)
 
     start_console(server, "load", 40, 120);
     assert_shows("r runs");
-    terminal_type(terminal, "nry");
+    terminal_type(terminal, "nr" AGREE);
     assert_shows("running");
     terminal_type(terminal, "q");
     assert_shows("A load run is in progress. Stop it and leave?");
@@ -293,7 +291,7 @@ static void leaving_asks_during_a_load_run(void **state)
     assert_shows("Stop it and leave?");
     terminal_type(terminal, "ny");
     assert_true(terminal_shows_no_more(terminal, "Stop it and leave?"));
-    terminal_type(terminal, "qy");
+    terminal_type(terminal, "q" AGREE);
     assert_true(WIFEXITED(terminal_wait_end(terminal)));
     end(server);
 }
@@ -321,7 +319,7 @@ static void names_beyond_ascii_are_readable(void **state)
     assert_shows("1 of ");
     terminal_type(terminal, "d");
     assert_shows("from the caches?");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("dropped 1");
     end(server);
 }
@@ -333,19 +331,19 @@ static void offload_threads_keep_their_minimum(void **state)
     start_console(server, "threads", 40, 120);
     terminal_type(terminal, ":offload-threads 2-4\r");
     assert_shows("Reduce the offload threads per worker from 8 to 2-4?");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("(2-4 in each)");
-    terminal_type(terminal, "o\r");
+    terminal_type(terminal, "o" AGREE);
     assert_shows("(2-5 in each)");
     terminal_type(terminal, "O");
     assert_shows("Reduce the offload threads per worker from 5 to 2-4?");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("(2-4 in each)");
-    terminal_type(terminal, "Oy");
+    terminal_type(terminal, "O" AGREE);
     assert_shows("(2-3 in each)");
-    terminal_type(terminal, "Oy");
+    terminal_type(terminal, "O" AGREE);
     assert_shows("(2 in each)");
-    terminal_type(terminal, "o\r");
+    terminal_type(terminal, "o" AGREE);
     assert_shows("(3 in each)");
     end(server);
 }
@@ -358,12 +356,12 @@ static void workers_are_added_and_drained(void **state)
     terminal_type(terminal, ":restart x\r"); /* invalid: no confirmation */
     assert_shows("not done: ");
     assert_shows("workers 2 of 2");
-    terminal_type(terminal, "w\r");
+    terminal_type(terminal, "w" AGREE);
     assert_shows("workers 3 of 3");
     terminal_type(terminal, "\x1bOB"); /* worker 0 */
     terminal_type(terminal, "d");
     assert_shows("Drain worker 0?");
-    terminal_type(terminal, "y");
+    terminal_type(terminal, AGREE);
     assert_shows("workers 2 of 2");
     end(server);
 }

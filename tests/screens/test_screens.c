@@ -130,7 +130,7 @@ static void overview_counts_what_is_cut(void **state)
     ASSERT_SHOWS("threads  0 WK  1 R_", "cpu mem  +");
     for (int i = 0; i < 14; i++)
         terminal_type(terminal, "+");
-    TYPE_SHOWS("\r", "threads 32 of 32", " +17 threads");
+    TYPE_SHOWS(AGREE, "threads 32 of 32", " +17 threads");
 }
 
 static void log_merges_rings_by_time(void **state)
@@ -215,7 +215,7 @@ static void attaches_again_after_restart(void **state)
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
     /* The console follows the new daemon: its changes appear. */
-    TYPE_SHOWS("+\r", "threads 6 of 6 (3 in each)");
+    TYPE_SHOWS("+" AGREE, "threads 6 of 6 (3 in each)");
     TYPE_SHOWS("9", "[9 events]", "has stopped", "another master (pid ", "fixture: last words");
 }
 
@@ -226,11 +226,11 @@ static void plus_and_minus_change_thread_count(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("+", "Raise the serving threads per worker from 2 to 3?", "+ -  Enter yes  n no");
     assert_int_equal(fixture_commands(fixture), 0);
-    TYPE_SHOWS("y", "threads: 3 in force", "threads 6 of 6 (3 in each)");
+    TYPE_SHOWS(AGREE, "threads: 3 in force", "threads 6 of 6 (3 in each)");
     TYPE_SHOWS("-", "Reduce the serving threads per worker from 3 to 2?");
     TYPE_HIDES("n", "Reduce");
     assert_int_equal(fixture_commands(fixture), 1);
-    TYPE_SHOWS("--\r", "threads: 1 in force");
+    TYPE_SHOWS("--" AGREE, "threads: 1 in force");
     TYPE_SHOWS("-", "not done: the minimum is one serving thread per worker");
     assert_int_equal(fixture_commands(fixture), 2);
 }
@@ -246,7 +246,7 @@ static void question_is_adjusted_by_the_same_keys(void **state)
     TYPE_HIDES("--", "serving threads per worker from");
     TYPE_SHOWS("+++", "from 2 to 5?");
     assert_int_equal(fixture_commands(fixture), 0);
-    TYPE_SHOWS("\r", "threads: 5 in force", "threads 10 of 10 (5 in each)");
+    TYPE_SHOWS(AGREE, "threads: 5 in force", "threads 10 of 10 (5 in each)");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
@@ -280,7 +280,7 @@ static void locked_session_changes_nothing(void **state)
     assert_null(strstr(terminal_text(terminal), "Stop the server?"));
     TYPE_SHOWS("L", "Unlock this session?");
     TYPE_SHOWS("n+", "not done: this session is locked");
-    TYPE_SHOWS("Ly+", "Raise the serving threads");
+    TYPE_SHOWS("L" AGREE "+", "Raise the serving threads");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -351,8 +351,8 @@ static void screen_updates_while_daemon_is_slow(void **state)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    TYPE_SHOWS("+\r", "threads 3 requested, 2 in force", "waiting for the daemon");
-    TYPE_SHOWS("++\r2", "threads 5 requested, 2 in force",
+    TYPE_SHOWS("+" AGREE, "threads 3 requested, 2 in force", "waiting for the daemon");
+    TYPE_SHOWS("++" AGREE "2", "threads 5 requested, 2 in force",
                "[2 threads]"); /* two more threads, then another view */
     terminal_save(terminal, "asked-80x24");
     fixture_hold_answers(fixture, false);
@@ -366,8 +366,8 @@ static void rejected_change_is_shown(void **state)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
-    TYPE_SHOWS("+\r", "threads 3 requested");
-    TYPE_SHOWS("++++++++++++++++++++\r", "threads 23 requested");
+    TYPE_SHOWS("+" AGREE, "threads 3 requested");
+    TYPE_SHOWS("++++++++++++++++++++" AGREE, "threads 23 requested");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("not done: at most 16 threads fit", "threads 6 of 6 (3 in each)");
 }
@@ -473,7 +473,7 @@ static void freeze_stops_updates(void **state)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS(" ", "FROZEN at");
-    TYPE_SHOWS("+\r", "threads: 3 in force", "threads 4 of 4 (2 in each)");
+    TYPE_SHOWS("+" AGREE, "threads: 3 in force", "threads 4 of 4 (2 in each)");
     TYPE_SHOWS(" ", "threads 6 of 6 (3 in each)");
 }
 
