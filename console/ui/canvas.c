@@ -39,7 +39,7 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD, 222, 236},
                 [TONE_TAB] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, 234, 109},
                 [TONE_SELECTED] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL, 234, 152},
-                [TONE_COOL] = {COLOR_BLUE, -1, A_BOLD, 67, -1},
+                [TONE_GRAPH_BAD] = {COLOR_RED, -1, A_NORMAL, 0, 0},
             },
         [THEME_LIGHT] =
             {
@@ -59,7 +59,7 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD, 25, 253},
                 [TONE_TAB] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL, 255, 25},
                 [TONE_SELECTED] = {COLOR_WHITE, COLOR_BLACK, A_NORMAL, 255, 31},
-                [TONE_COOL] = {COLOR_CYAN, -1, A_NORMAL, 0, 0},
+                [TONE_GRAPH_BAD] = {COLOR_RED, -1, A_NORMAL, 0, 0},
             },
         [THEME_MONO] =
             {
@@ -79,7 +79,7 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR_KEY] = {-1, -1, A_REVERSE | A_BOLD, 0, 0},
                 [TONE_TAB] = {-1, -1, A_BOLD, 0, 0},
                 [TONE_SELECTED] = {-1, -1, A_REVERSE, 0, 0},
-                [TONE_COOL] = {-1, -1, A_NORMAL, 0, 0},
+                [TONE_GRAPH_BAD] = {-1, -1, A_NORMAL, 0, 0},
             },
 };
 

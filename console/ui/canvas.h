@@ -28,11 +28,11 @@ enum tone {
     TONE_GRAPH_LOW,
     TONE_GRAPH_HIGH,
     TONE_PEAK,
-    TONE_BAR,      /* the first and the last line of the screen */
-    TONE_BAR_KEY,  /* a key in the bar */
-    TONE_TAB,      /* the tab of the visible view */
-    TONE_SELECTED, /* the selected row */
-    TONE_COOL,     /* the low end of a scale; above it TONE_GOOD, TONE_WARN, TONE_BAD */
+    TONE_BAR,       /* the first and the last line of the screen */
+    TONE_BAR_KEY,   /* a key in the bar */
+    TONE_TAB,       /* the tab of the visible view */
+    TONE_SELECTED,  /* the selected row */
+    TONE_GRAPH_BAD, /* what a graph counts is bad */
     TONE_COUNT
 };
 

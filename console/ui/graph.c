@@ -208,8 +208,8 @@ static void draw_heat_cell(const struct canvas *canvas, int y, int x, enum graph
 {
     static const wchar_t ascii[HEAT_STEPS + 1] = {L' ', L'.', L':', L'+', L'#', L'@'};
     static const wchar_t blocks[HEAT_STEPS + 1] = {L' ', L'·', L'░', L'▒', L'▓', L'█'};
-    static const enum tone tones[HEAT_STEPS + 1] = {TONE_DIM,  TONE_COOL, TONE_COOL,
-                                                    TONE_GOOD, TONE_WARN, TONE_BAD};
+    static const enum tone tones[HEAT_STEPS + 1] = {TONE_DIM,   TONE_GRAPH_LOW, TONE_GRAPH_LOW,
+                                                    TONE_GRAPH, TONE_GRAPH,     TONE_GRAPH_HIGH};
 
     canvas_repeat(canvas, y, x, 1, tones[step], style == GRAPH_ASCII ? ascii[step] : blocks[step]);
 }
@@ -294,7 +294,7 @@ static void draw_graph(const struct panel *panel, const struct canvas *canvas,
     graph_draw(panel->style, scaled->values, panel->count, scaled->top, canvas->height,
                canvas->width, cells);
     for (int row = 0; row < canvas->height; row++) {
-        enum tone tone = panel->bad                      ? TONE_BAD
+        enum tone tone = panel->bad                      ? TONE_GRAPH_BAD
                          : 3 * row < canvas->height - 1  ? TONE_GRAPH_HIGH
                          : 3 * row >= 2 * canvas->height ? TONE_GRAPH_LOW
                                                          : TONE_GRAPH;

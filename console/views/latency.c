@@ -254,7 +254,8 @@ static wchar_t bar_glyph(const struct scene *scene, int outcome)
 
 static enum tone bar_tone(int outcome)
 {
-    static const enum tone tones[OUTCOME_COUNT] = {TONE_GRAPH, TONE_NOTE, TONE_WARN, TONE_BAD};
+    static const enum tone tones[OUTCOME_COUNT] = {TONE_GRAPH, TONE_NOTE, TONE_WARN,
+                                                   TONE_GRAPH_BAD};
 
     return tones[outcome];
 }

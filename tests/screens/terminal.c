@@ -511,14 +511,13 @@ bool terminal_echoes(const struct terminal *terminal)
            (mode.c_lflag & ICANON) != 0;
 }
 
-int terminal_reversed(struct terminal *terminal)
+bool terminal_has_reverse(struct terminal *terminal, int from, int to)
 {
-    int count = 0;
-
-    for (int row = 0; row < terminal->rows; row++)
+    for (int row = from; row <= to; row++)
         for (int column = 0; column < terminal->columns; column++)
-            count += cell_at(terminal, row, column).attrs.reverse != 0;
-    return count;
+            if (cell_at(terminal, row, column).attrs.reverse != 0)
+                return true;
+    return false;
 }
 
 bool terminal_is_bold(struct terminal *terminal, int row, int column)

@@ -71,8 +71,8 @@ bool terminal_echoes(const struct terminal *terminal);
 /* True if any cell has a colour other than the default. */
 bool terminal_has_colour(struct terminal *terminal);
 
-/* How many cells of the screen are drawn in reverse video, and whether a cell is bold. */
-int terminal_reversed(struct terminal *terminal);
+/* Whether any cell of the rows FROM to TO is in reverse video, and whether a cell is bold. */
+bool terminal_has_reverse(struct terminal *terminal, int from, int to);
 bool terminal_is_bold(struct terminal *terminal, int row, int column);
 
 /* True if any character is not ASCII. */

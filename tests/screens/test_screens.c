@@ -554,8 +554,12 @@ static void mono_and_ascii_are_possible(void **state)
     terminal_save(terminal, "overview-ascii-80x24");
     stage_end_console();
     stage_console(24, 80, NULL, no_color);
-    ASSERT_SHOWS("1m └", "▲");
+    ASSERT_SHOWS("1m └", "▲", "errors/s", "peak 250");
     assert_false(terminal_has_colour(terminal));
+    assert_true(terminal_has_reverse(terminal, 23, 23));
+    assert_false(terminal_has_reverse(terminal, 1, 22)); /* graphs are no boxes */
+    TYPE_SHOWS("3", "[3 latency]", "over time", "█");
+    assert_false(terminal_has_reverse(terminal, 1, 22));
     stage_end_console();
     stage_console(24, 80, NULL, vt100);
     ASSERT_SHOWS("1m +", "^");
