@@ -35,9 +35,9 @@ static void move_to_mark(struct session *session, int direction)
     if (mark != NULL)
         timeline_show_mark(session, mark->time_ns);
     else if (direction < 0)
-        controller_report(session->controller, true, "no earlier mark is known");
+        controller_report(session->controller, false, "no earlier mark");
     else
-        controller_report(session->controller, true, "no later mark is known");
+        controller_report(session->controller, false, "no later mark");
 }
 
 /*

@@ -148,9 +148,18 @@ static int print_views_json(const struct options *options, struct scene *scene)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* Says why, and which servers do run. */
 static int report_no_daemon(const struct source *source)
 {
+    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
+    size_t count = instances_find(list);
+    char text[4096] = "running (-n NAME):";
+
     escape_report("wsconsole", source_why(source));
+    for (size_t i = 0; i < count; i++)
+        summary_append(text, sizeof(text), (int)sizeof(text) - 1, "%s", list[i].name);
+    if (count > 0)
+        escape_report("wsconsole", text);
     return EXIT_NO_DAEMON;
 }
 

@@ -85,9 +85,10 @@ static void marks_stand_on_graphs(void **state)
     TYPE_SHOWS("N", " ago  ! worker slot 1 (pid 9) was killed");
     TYPE_SHOWS("N", " ago  T serving threads in each worker");
     TYPE_SHOWS("N", " ago  R configuration reloaded");
-    TYPE_SHOWS("N", "no earlier mark");
+    TYPE_SHOWS("N", " no earlier mark");
     TYPE_SHOWS("n", " ago  T serving threads in each worker");
-    TYPE_SHOWS(">>", "no later mark");
+    TYPE_SHOWS(">>", " no later mark");
+    assert_null(strstr(terminal_text(terminal), "not done"));
     TYPE_HIDES(" ", " ago");
     terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
     ASSERT_SHOWS("!", "T", "R");

@@ -242,6 +242,7 @@ static void wsconsole_reports_wrong_use(void **state)
     assert_run(WSCONSOLE, "< /dev/null", 1, "must be a terminal");
     assert_run(WSCONSOLE, "-n scr-nobody --once log", NO_DAEMON,
                "no webserverd named 'scr-nobody' is running");
+    assert_non_null(strstr(output, name_of_test())); /* one that does */
 }
 
 static void wsctl_prints_and_exits(void **state)
