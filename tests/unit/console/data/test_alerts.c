@@ -220,6 +220,7 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     begin_health(&alerts);
     snapshot.workers = &worker;
     snapshot.worker_count = 1;
+    snapshot.worker_room = 3;
     snapshot.queue_waits = queue_waits;
     assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
     assert_string_equal(
