@@ -330,7 +330,7 @@ static int wsboard_take_worker(struct wsboard *board, int i)
     WSBOARD_SET(slot->starts, WSBOARD_GET(slot->starts) + 1);
     WSBOARD_SET(slot->state, 2u);
     WSBOARD_PUBLISH(slot->reserved, 1u);
-    wsboard_own.worker = i;
+    WSBOARD_SET(wsboard_own.worker, i);
     return 1;
 }
 
