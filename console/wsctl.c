@@ -375,6 +375,25 @@ static bool rule_holds(struct watching *watching, const struct watch *watch, uin
     return false;
 }
 
+/* Returns GO_ON, or the exit status if a rule is about a metric that the server does not have. */
+static int check_rules(const struct watching *watching, const struct watch *watch)
+{
+    const struct segment_reader *reader = source_reader(watch_source(watch));
+    char why[256];
+
+    for (size_t i = 0; i < watching->rules.count; i++) {
+        const struct alert_rule *rule = &watching->rules.alert[i].rule;
+
+        if (rule->kind != ALERT_METRIC || reader->metric[rule->of].line >= 0 ||
+            rule->of == METRIC_connections_open) /* also in the blocks of workers */
+            continue;
+        snprintf(why, sizeof(why), "--fail-if '%s' cannot hold: %s does not publish %s", rule->text,
+                 reader->map.header.name, metric_table[rule->of].name);
+        return fail_with(why, EXIT_USAGE);
+    }
+    return GO_ON;
+}
+
 /*
  * Samples the server until a rule holds, the time is over or the server has ended. If no second has
  * passed by then, it prints the load at the end.
@@ -392,6 +411,8 @@ static int watch_server(const struct options *options, struct watch *watch,
             return fail_with("out of memory", EXIT_REJECTED);
         if (source_state(watch_source(watch)) != SOURCE_LIVE)
             return fail_with(source_why(watch_source(watch)), EXIT_NO_DAEMON);
+        if (now_ns == started_ns && check_rules(watching, watch) != GO_ON)
+            return EXIT_USAGE;
         if (rule_holds(watching, watch, now_ns))
             return EXIT_REJECTED;
         if (now_ns - printed_ns >= WATCH_PRINT_MS * NS_PER_MS ||

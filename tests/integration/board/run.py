@@ -169,6 +169,9 @@ def case_server():
             wsconsole("--record", recording, "--batch", "--every", "0.5", "--count", "2", "--csv", "threads")
             assert " acceptor  A accept" in run("wsconsole", "--replay", recording, "--once", "threads")
 
+        assert "queue_capacity > 7: 8" in wsctl("watch", "--for", "1s", "--fail-if", "queue_capacity > 7", status=1)
+        assert "does not publish tls_handshakes" in wsctl("watch", "--fail-if", "tls_handshakes > 0", status=2)
+
         report = run("wsload", "-c", "4", "-n", "500", f"http://127.0.0.1:{port}/")
         assert f"{NAME} counted the same: 500 requests" in report, report
 
