@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random operations on a loaded server while clients check and count every answer.
 
-The operations: change threads and workers, turn balancing off and on, reload, rotate logs, cache commands, replace and
+The operations: change threads and workers, with --models also the concurrency model and the connection queue, turn balancing off and on, reload, rotate logs, cache commands, replace and
 truncate files, clients that stall and reset; with options also binary upgrades, killed workers and loggers, stopped
 processes, a full log disk, a full /dev/shm. Counting clients, over HTTP/1.1 and HTTP/2, with and without TLS, request
 files that are replaced by rename. They never retry, and mark each request so that it can be found in the logs. The
@@ -39,7 +39,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from connections import KINDS, Broken, Refused  # noqa: E402
+from connections import KINDS, Broken, Http1, Refused  # noqa: E402
 from processes import (  # noqa: E402
     PATIENCE_S, Fault, Filler, adopt_orphans, control, free_port, kill_descendants, kill_if_alive, mount_own, parents,
     reap, wait_until)
@@ -132,9 +132,11 @@ class Marks:
 class Client(threading.Thread):
     """Sends requests until the end, never retries, and records all results."""
 
-    def __init__(self, number, ports, end, seed, answered, pace):
+    def __init__(self, number, ports, end, seed, answered, pace, models):
         super().__init__(daemon=True)
-        self.kind, self.tls = KINDS[number % len(KINDS)]
+        kinds = [kind for kind in KINDS if kind[0] is Http1 or not models]  # pool and thread speak HTTP/1 only
+        self.kind, self.tls = kinds[number % len(kinds)]
+        self.expected = (200, 503) if models else (200,)  # 503: dropped from a full queue
         self.pace = pace
         self.number, self.address, self.end = number, ("127.0.0.1", ports[self.tls]), end
         self.numbers = random.Random(f"{seed}/client {number}")
@@ -143,8 +145,9 @@ class Client(threading.Thread):
 
     def check(self, name, answer):
         status, body, _ = answer
-        if status != 200:
+        if status not in self.expected:
             self.wrong.append(f"{name}: status {status}: {body[:100]!r}")
+        if status != 200:
             return
         said, _, _ = body.partition(b"\n")
         try:
@@ -215,6 +218,7 @@ class Nuisance(threading.Thread):
 class Server:
     def __init__(self, options, directory, numbers):
         self.bin, self.directory, self.numbers = options.bin, directory, numbers
+        self.models = options.models
         self.name, self.port, self.tls_port = f"chaos-{os.getpid()}", free_port(), free_port()
         self.config = os.path.join(directory, "webserver.ini")
         self.dispatch, self.summary_interval = options.dispatch, "24h"
@@ -252,6 +256,7 @@ index = {index}
 [tls]
 certificate = {self.directory}/localhost.pem
 key = {self.directory}/localhost.key
+keys_process = {"off" if self.models else "on"}
 [workers]
 processes = 2
 threads = 2
@@ -356,6 +361,8 @@ summary_interval = {self.summary_interval}
     def stretch(self):
         """Grows the server to its largest size, with two generations at once. Listening sockets and slots
         are never released, so later growth would be a leak."""
+        if self.models:
+            self.control("model", "events")
         self.control("workers", str(WORKERS_MOST))
         self.control("threads", str(THREADS_MOST))
         self.control("restart", "all")
@@ -372,6 +379,9 @@ class Chaos:
             self.actions += [
                 self.reload, self.rotate, self.flush, self.policy, self.cache_size, self.level,
                 self.replace, self.replace, self.replace, self.cut, self.offload, self.restart]
+        if options.models:  # offload-threads is refused by pool and thread
+            self.actions = [action for action in self.actions if action != self.offload]
+            self.actions += [self.model, self.model, self.queue]
         if options.kill:
             self.actions += [self.kill, self.kill_logger]
         if options.upgrade:
@@ -391,6 +401,17 @@ class Chaos:
 
     def workers(self):
         self.ask("workers", str(self.numbers.randint(1, WORKERS_MOST)))
+
+    def model(self):
+        """Refused while a reload by SIGHUP is under way."""
+        answer = self.server.control("model", self.numbers.choice(["events", "pool", "thread"]))
+        if not answer["ok"] and "under way" not in answer["error"]:
+            self.refused.append(f"model: {answer['error']}")
+
+    def queue(self):
+        self.ask("queue", self.numbers.choice(["fifo", "lifo", "sff"]),
+                 self.numbers.choice(["block", "drop-tail", "drop-head", "drop-random"]),
+                 self.numbers.choice(["1", "4", "64"]))
 
     def balance(self):
         self.ask("balance", self.numbers.choice(["on", "on", "off"]))
@@ -610,7 +631,7 @@ def play(options, seed, numbers, site, server):
     end = threading.Event()
     address, answered, pace = ("127.0.0.1", server.port), Marks(), Pace(options.pace)
     ports = (server.port, server.tls_port)
-    clients = [Client(i, ports, end, seed, answered, pace) for i in range(CLIENTS)]
+    clients = [Client(i, ports, end, seed, answered, pace, options.models) for i in range(CLIENTS)]
     nuisances = [Nuisance(i, address, end, seed) for i in range(4)]
     chaos, verdict = Chaos(options, server, site, numbers, pace), Verdict()
     for thread in clients + nuisances:
@@ -684,6 +705,7 @@ def main():
     parser.add_argument("--pace", type=float, default=0, help="mean pause of a client, in ms per request")
     parser.add_argument("--dispatch", choices=["kernel", "master"], default="kernel")
     parser.add_argument("--moves", action="store_true", help="only operations that move connections")
+    parser.add_argument("--models", action="store_true", help="also change the concurrency model and the queue, over HTTP/1")
     parser.add_argument("--kill", action="store_true", help="also kill workers and loggers")
     parser.add_argument("--upgrade", action="store_true", help="also upgrade the binary")
     parser.add_argument("--pause", action="store_true", help="also stop processes for a moment")
