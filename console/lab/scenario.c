@@ -33,6 +33,18 @@ static const struct lab_scenario crash = {
 #include "console/lab/crash.def"
 };
 
+static const struct lab_scenario pool = {
+#include "console/lab/pool.def"
+};
+
+static const struct lab_scenario sff = {
+#include "console/lab/sff.def"
+};
+
+static const struct lab_scenario full = {
+#include "console/lab/full.def"
+};
+
 const struct lab_scenario *const lab_scenario_table[LAB_SCENARIO_COUNT] = {
 #define SCENARIO(name) &(name),
 #include "console/lab/scenarios.def"

@@ -1,6 +1,7 @@
 /*
  * The concurrency models beside each other: event loops, a pool of threads, a thread per connection,
- * preforked processes; pools of several sizes; clients that stall; a full connection queue.
+ * preforked processes; pools of several sizes; clients that stall; a full connection queue, and
+ * its order.
  */
 #include "common/clock.h"
 #include "common/units.h"
@@ -35,6 +36,7 @@ static const uint32_t model_steps[] = {10, 100, 1000};
 static const char *const ways[] = {"keep-alive", "connection per request"};
 static const uint32_t pool_sizes[] = {1, 6, 12}, pool_connections[] = {10, 80};
 static const uint32_t capped_connections[] = {10, 15, 30};
+static const char *const orders[] = {"fifo", "lifo", "sff"};
 static const char *const policies[] = {"block", "drop-tail", "drop-head", "drop-random"};
 
 enum {
@@ -50,6 +52,7 @@ enum {
     POOL_SIZES = ARRAY_LENGTH(pool_sizes),
     POOL_STEPS = ARRAY_LENGTH(pool_connections),
     CAPPED_STEPS = ARRAY_LENGTH(capped_connections),
+    ORDERS = ARRAY_LENGTH(orders),
     POLICIES = ARRAY_LENGTH(policies),
 };
 
@@ -612,6 +615,83 @@ static int compare_policies(struct lab *lab, struct document *findings, struct p
     return 0;
 }
 
+/* ---- The order of the queue ---- */
+
+enum { ORDER_CONNECTIONS = 40, SMALL_OF_TEN = 9, LARGE_BYTES = 10 * 1024 * 1024 };
+
+#define LARGE "/large.bin"
+
+static int put_large_file(struct lab *lab, const struct private_server *pool)
+{
+    void *bytes = lab_allocate(lab, 1, LARGE_BYTES);
+
+    return bytes != NULL
+               ? private_server_put(pool, LARGE, bytes, LARGE_BYTES, lab->why, sizeof(lab->why))
+               : -1;
+}
+
+/* Each tenth request is for the large file. */
+static void init_order(struct lab *lab, struct point *point, struct private_server *pool,
+                       const char *order, const char *large_url)
+{
+    point_init(lab, point, pool, LAB_SMALL, ORDER_CONNECTIONS, "%s", order);
+    point->plan.keepalive = false;
+    snprintf(point->command, sizeof(point->command), "queue %s block 1024", order);
+    while (point->plan.url_count < SMALL_OF_TEN)
+        point->plan.urls[point->plan.url_count++] = point->url;
+    point->plan.urls[point->plan.url_count++] = large_url;
+    point_let_starve(point);
+}
+
+static void put_orders(struct document *findings, const struct point *points)
+{
+    static const char *const heads[] = {"order",   "requests/s", "p50", "p99",
+                                        "longest", "queue wait", NULL};
+
+    findings_table(findings, "9 of 10 requests for 1 KiB, one for 10 MiB, on 2 threads", heads);
+    for (size_t i = 0; i < ORDERS; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", orders[i]);
+        point_cell_rate(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_P50);
+        point_cell(findings, &points[i], MEASURE_P99);
+        point_cell(findings, &points[i], MEASURE_MAX);
+        put_time(findings, point_own_median(&points[i], POINT_QUEUE_WAIT));
+    }
+}
+
+static void explain_orders(struct document *findings, const struct point *fifo,
+                           const struct point *sff)
+{
+    char fast[LAB_BETWEEN], slow[LAB_BETWEEN], last[LAB_BETWEEN], before[LAB_BETWEEN];
+
+    findings_add(
+        findings, points_verdict(fifo, ORDERS, FINDINGS_LESSON),
+        "With the smallest file first, half of the answers take at most %s; in the order "
+        "of arrival %s. The large file pays: the longest answer takes %s instead of %s, and "
+        "while small ones keep coming it waits without limit.",
+        point_between(fast, sff, MEASURE_P50), point_between(slow, fifo, MEASURE_P50),
+        point_between(last, sff, MEASURE_MAX), point_between(before, fifo, MEASURE_MAX));
+}
+
+static int compare_orders(struct lab *lab, struct document *findings, struct private_server *pool)
+{
+    struct point *points = points_create(lab, ORDERS);
+    char large_url[POINT_URL];
+
+    if (points == NULL || put_large_file(lab, pool) != 0 ||
+        lab_command(lab, pool, "threads 2") != 0)
+        return -1;
+    snprintf(large_url, sizeof(large_url), "http://127.0.0.1:%u" LARGE, private_server_port(pool));
+    for (size_t i = 0; i < ORDERS; i++)
+        init_order(lab, &points[i], pool, orders[i], large_url);
+    if (points_measure_often(lab, points, ORDERS, stage_rounds(lab)) != 0)
+        return -1;
+    put_orders(findings, points);
+    explain_orders(findings, &points[0], &points[ORDERS - 1]);
+    return 0;
+}
+
 /* ---- The experiment ---- */
 
 int experiment_models(struct lab *lab, struct document *findings)
@@ -625,7 +705,8 @@ int experiment_models(struct lab *lab, struct document *findings)
         measure_capped_pool(lab) != 0)
         return -1;
     pool = lab_server(lab, options);
-    return pool != NULL && compare_stalled(lab, findings, &grid, pool) == 0
-               ? compare_policies(lab, findings, pool)
+    return pool != NULL && compare_stalled(lab, findings, &grid, pool) == 0 &&
+                   compare_policies(lab, findings, pool) == 0
+               ? compare_orders(lab, findings, pool)
                : -1;
 }

@@ -384,6 +384,44 @@ static void crash(void **state)
     play_whole("crash", steps, 4);
 }
 
+static void pool(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "4 clients are served"},
+        {{"++\r", "(6 in each)"}, "the 13th client"},
+        {{"8", "-o 1", "ry", ""}, "All 12 are served"},
+        {{"8", "-o 1", "ry", ""}, "One thread serves all 12"},
+    };
+
+    (void)state;
+    play_whole("pool", steps, 4);
+}
+
+static void sff(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "For large ones."},
+        {{":queue sff\r\r", ""}, "Small files win"},
+        {{"G", ""}, "Now the large ones"},
+    };
+
+    (void)state;
+    play_whole("sff", steps, 3);
+}
+
+static void full(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "B: blocked"},
+        {{":queue drop-tail\r\r", ""}, "dropped/s"},
+        {{":queue drop-head\r\r", ""}, "The oldest pays"},
+        {{":queue drop-random\r\r", ""}, "Chance pays"},
+    };
+
+    (void)state;
+    play_whole("full", steps, 4);
+}
+
 /* Without room for both, the panel replaces the view. */
 static void small_screen_shows_whole_panel(void **state)
 {
@@ -540,6 +578,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(backpressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(overload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(crash, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pool, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sff, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full, set_up, tear_down),
     };
     static const struct CMUnitTest ends[] = {
         cmocka_unit_test_setup_teardown(small_screen_shows_whole_panel, set_up, tear_down),
