@@ -239,15 +239,16 @@ def case_full():
 
 def case_locks():
     locks = os.path.join(EXAMPLES, "example_locks")
-    with Program(locks, "-n", NAME, "deadlock"):
-        await_true("all threads wait for a mutex", lambda: "MMMM" in wsconsole("--once", "threads"))
-    with Program(locks, "-n", NAME, "convoy"):
-        await_true("one thread works, the others wait for it",
-                   lambda: sorted(wsconsole("--once", "threads").split()[2]) == list("MMMX_"))
-    for fault in "lost-update", "false-sharing":
-        words = subprocess.run([locks, "-n", NAME, "-t", "1", fault], capture_output=True, text=True, timeout=PATIENCE_S,
-                               check=True).stdout.split()
-        assert int(words[1]) > 0 and (fault == "false-sharing" or int(words[-1]) < int(words[1])), words
+    with Program(locks, "-n", NAME, "-0", "deadlock"):
+        wsctl("fault", "on")
+        await_true("both threads wait for a mutex", lambda: all(
+            line in wsconsole("--once", "threads") for line in ("has a, waits for b", "has b, waits for a")))
+    with Program(locks, "-n", NAME, "lost-update"):
+        await_true("updates are lost", lambda: json.loads(wsctl("--json", "status"))["metrics"]["responses_400"] > 0)
+        assert "invalid word 'x'" in wsctl("fault", "x", status=1)
+    for words, works in (["deadlock"], False), (["-0", "deadlock"], True):  # with any seed
+        printed = subprocess.run([locks, "-n", NAME, "-s", "7", "-t", "1", *words], check=True, capture_output=True, text=True).stdout
+        assert ("deadlock: 0 units" not in printed) == works, printed
 
 
 def case_python():
