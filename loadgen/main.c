@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 enum { WHY_TEXT = 512 };
@@ -216,6 +217,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     event_set_log_callback(ignore_warning);
     plan.unicode = live_terminal_has_unicode();
+    if (!plan.seed_given && getrandom(&plan.seed, sizeof(plan.seed), 0) == sizeof(plan.seed))
+        plan.seed &= PLAN_SEED_MAX;
     if (baseline_apply(&plan, why, sizeof(why)) != 0)
         return fail(why);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

@@ -149,6 +149,17 @@ bool option_set_arrivals(struct option_reader *reader, struct option_value value
     return true;
 }
 
+bool option_set_seed(struct option_reader *reader, struct option_value value)
+{
+    struct plan *plan = reader->plan;
+
+    plan->seed_given = true;
+    if (units_parse_number(value.text, &plan->seed) == 0 && plan->seed <= PLAN_SEED_MAX)
+        return true;
+    return option_fail(reader, "%s %s: invalid seed (0-%llu)", value.spelling, value.text,
+                       (unsigned long long)PLAN_SEED_MAX);
+}
+
 bool option_set_warmup(struct option_reader *reader, struct option_value value)
 {
     reader->plan->warmup_given = true;

@@ -398,6 +398,8 @@ struct client_pool_totals client_pool_totals(const struct client_pool *pool)
         last_end_ns = last_end_ns != 0 ? last_end_ns : thread->begun_ns;
         if (thread->begun_ns < totals.first_begun_ns)
             totals.first_begun_ns = thread->begun_ns;
+        if (driver_last_due_ns(thread->driver) > totals.last_due_ns)
+            totals.last_due_ns = driver_last_due_ns(thread->driver);
         if (last_end_ns > totals.last_end_ns)
             totals.last_end_ns = last_end_ns;
         totals.cpu_ns += thread->cpu_ns;

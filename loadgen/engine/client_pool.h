@@ -57,6 +57,7 @@ void client_pool_sum(const struct client_pool *pool, struct tally *sum, struct t
 /* Totals over all threads, after client_pool_join(). */
 struct client_pool_totals {
     uint64_t first_begun_ns, last_end_ns; /* monotonic */
+    uint64_t last_due_ns;                 /* the same; open loop: of the last begun request */
     uint64_t cpu_ns;                      /* user and system */
     uint64_t waited_ns;                   /* ready to run, but waiting for a core */
     uint64_t thread_ns;                   /* sum of the threads' lifetimes */

@@ -450,9 +450,20 @@ void driver_abort(struct driver *driver)
     event_base_loopbreak(driver->config.base);
 }
 
+uint64_t driver_last_due_ns(const struct driver *driver)
+{
+    return driver->last_due_ns;
+}
+
 uint64_t driver_last_end_ns(const struct driver *driver)
 {
     return driver->last_end_ns;
+}
+
+uint64_t driver_random(const struct driver_config *config, enum random_use use)
+{
+    return random_begin(config->plan->seed,
+                        (uint64_t)config->thread_index * RANDOM_USES + (uint64_t)use);
 }
 
 struct driver *driver_create(const struct driver_config *config,
@@ -478,7 +489,7 @@ struct driver *driver_create(const struct driver_config *config,
         return NULL;
     driver->config = *config;
     driver->open = plan_is_open(config->plan);
-    driver->random = UINT64_C(0x9e3779b97f4a7c15) * (config->thread_index + 1);
+    driver->random = driver_random(config, RANDOM_OF_DRIVER);
     driver->engine = config->engine->create(&engine_config);
     driver->timer = event_new(config->base, -1, 0, driver_on_timer, driver);
     if (driver->engine == NULL || driver->timer == NULL ||

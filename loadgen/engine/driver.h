@@ -69,6 +69,9 @@ void driver_abort(struct driver *driver);
 /* After the loop: counts the requests that were due but never begun. */
 void driver_finish(struct driver *driver);
 
+/* Open loop: when the last begun request was due, monotonic ns; 0: none was. */
+uint64_t driver_last_due_ns(const struct driver *driver);
+
 /* When the last request ended, monotonic ns; 0: none did. */
 uint64_t driver_last_end_ns(const struct driver *driver);
 

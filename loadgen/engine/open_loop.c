@@ -138,6 +138,7 @@ static void begin_due(struct driver *driver, struct slot *slot, uint64_t due_ns,
 {
     struct scenario_start start;
 
+    driver->last_due_ns = due_ns;
     if (slot->user == NULL) {
         slot_begin_entry(driver, slot->number,
                          schedule_take(&driver->schedule, &slot->list_position, &driver->random),
@@ -181,7 +182,8 @@ void open_loop_start(struct driver *driver)
 
     schedule_begin(&driver->schedule, config->request_plan, driver->origin_ns, &driver->random);
     arrivals_begin(&driver->schedule.arrivals, &driver->settings.rate, config->thread_index,
-                   driver->settings.threads, config->plan->poisson);
+                   driver->settings.threads,
+                   config->plan->poisson ? driver_random(config, RANDOM_OF_ARRIVALS) : 0);
     if (config->late)
         arrivals_skip(&driver->schedule.arrivals, driver_age_ns(driver, now_ns));
     for (; driver->started < driver->settings.slots; driver->started++)

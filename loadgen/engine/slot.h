@@ -90,10 +90,16 @@ struct driver {
     bool open;
     bool exhausted; /* no more requests: the list or the schedule has ended */
     uint64_t origin_ns;
-    uint64_t last_end_ns;
+    uint64_t last_end_ns, last_due_ns;
     uint64_t random;
     struct event *timer; /* fires for the next request (open loop) or the next wave (closed loop) */
 };
+
+/* What the threads need random numbers for: each use has its own sequence in each thread. */
+enum random_use { RANDOM_OF_DRIVER, RANDOM_OF_ARRIVALS, RANDOM_USES };
+
+/* The state to begin with. */
+uint64_t driver_random(const struct driver_config *config, enum random_use use);
 
 static inline struct timeval driver_timeval(uint64_t us)
 {

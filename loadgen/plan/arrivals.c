@@ -82,6 +82,17 @@ uint64_t random_next(uint64_t *state)
     return *state * UINT64_C(2685821657736338717);
 }
 
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+uint64_t random_begin(uint64_t seed, uint64_t number)
+{
+    uint64_t state = seed + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    state = (state ^ state >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    state = (state ^ state >> 27) * UINT64_C(0x94d049bb133111eb);
+    state ^= state >> 31;
+    return state != 0 ? state : 1;
+}
+
 double random_unit(uint64_t *state)
 {
     return (double)(random_next(state) >> 11) * 0x1p-53;
@@ -90,20 +101,19 @@ double random_unit(uint64_t *state)
 /* The growth of the integral of the total rate until this thread's next request. */
 static double gap(struct arrivals *arrivals)
 {
-    return arrivals->poisson ? -log(1 - random_unit(&arrivals->random)) * arrivals->threads
-                             : arrivals->threads;
+    return arrivals->random != 0 ? -log(1 - random_unit(&arrivals->random)) * arrivals->threads
+                                 : arrivals->threads;
 }
 
 void arrivals_begin(struct arrivals *arrivals, const struct profile *rate, uint32_t index,
-                    uint32_t threads, bool poisson)
+                    uint32_t threads, uint64_t random)
 {
     *arrivals = (struct arrivals){
         .rate = *rate,
         .threads = threads,
-        .poisson = poisson,
-        .random = UINT64_C(0x9e3779b97f4a7c15) * (index + 1),
+        .random = random,
     };
-    arrivals->next_ns = profile_advance(rate, 0, poisson ? gap(arrivals) : index);
+    arrivals->next_ns = profile_advance(rate, 0, random != 0 ? gap(arrivals) : index);
 }
 
 void arrivals_skip(struct arrivals *arrivals, double now_ns)
@@ -127,7 +137,7 @@ void arrivals_change(struct arrivals *arrivals, const struct profile *rate, uint
     if (arrivals->next_ns <= now_ns)
         return;
     next_ns = profile_advance(rate, now_ns, gap(arrivals));
-    if (arrivals->poisson || next_ns < arrivals->next_ns)
+    if (arrivals->random != 0 || next_ns < arrivals->next_ns)
         arrivals->next_ns = next_ns;
 }
 

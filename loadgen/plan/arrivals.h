@@ -40,24 +40,26 @@ struct profile profile_of_connections(const struct plan *plan); /* round down; a
 /* Pseudo-random numbers (xorshift64*, Vigna 2016). The state is never 0. */
 uint64_t random_next(uint64_t *state);
 
+/* The state of sequence NUMBER of a run with SEED: the sequences do not depend on each other. */
+uint64_t random_begin(uint64_t seed, uint64_t number);
+
 /* Uniform in [0, 1). */
 double random_unit(uint64_t *state);
 
 /* The due times of one thread's requests; the threads share the rate. */
 struct arrivals {
     struct profile rate;
-    double threads; /* number of threads; this one gets one request in THREADS */
-    bool poisson;
-    uint64_t random;
-    double next_ns; /* when the next one is due; INFINITY: never */
+    double threads;  /* number of threads; this one gets one request in THREADS */
+    uint64_t random; /* of a Poisson process; 0: constant intervals */
+    double next_ns;  /* when the next one is due; INFINITY: never */
 };
 
 /*
  * Initializes the arrivals of thread INDEX of THREADS. Constant arrivals of the threads interleave
- * evenly.
+ * evenly. RANDOM: the state for those of a Poisson process; 0: constant.
  */
 void arrivals_begin(struct arrivals *arrivals, const struct profile *rate, uint32_t index,
-                    uint32_t threads, bool poisson);
+                    uint32_t threads, uint64_t random);
 
 /* Skips the requests due before NOW_NS. */
 void arrivals_skip(struct arrivals *arrivals, double now_ns);

@@ -26,6 +26,9 @@ enum {
     PLAN_TIME_MAX_MS = 15 * 24 * 3600 * 1000,
 };
 
+/* JSON numbers up to this are exact in all programs. */
+#define PLAN_SEED_MAX ((UINT64_C(1) << 53) - 1)
+
 enum plan_format {
 #define FORMAT(id, name, ending) PLAN_FORMAT_##id,
 #include "loadgen/plan/formats.def"
@@ -192,6 +195,8 @@ struct plan {
     bool warmup_given;
     double rate; /* requests per second over all threads; 0: closed loop */
     bool poisson;
+    uint64_t seed; /* of all random numbers; a run with the same seed has the same */
+    bool seed_given;
     uint64_t ramp_ms; /* rate or connections rise linearly for this time */
     struct plan_stage stages[PLAN_STAGES_MAX];
     size_t stage_count;

@@ -285,9 +285,9 @@ static uint64_t take_number(struct request_plan *request_plan)
 }
 
 /* The same for all threads, so that they agree on the row of a pass. */
-static uint64_t scatter(uint64_t number)
+static uint64_t scatter(const struct request_plan *request_plan, uint64_t number)
 {
-    uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    uint64_t state = random_begin(request_plan->plan->seed, number);
 
     return random_next(&state);
 }
@@ -300,7 +300,7 @@ static const struct request_entry *pass_of(const struct request_plan *request_pl
     if (number >= rows && request_plan->plan->rows == PLAN_ROWS_ONCE)
         return NULL;
     if (request_plan->plan->rows == PLAN_ROWS_RANDOM)
-        number = scatter(number);
+        number = scatter(request_plan, number);
     return &request_plan->entries[number % rows * request_plan->pass_length];
 }
 
@@ -343,7 +343,7 @@ bool request_plan_next_scenario(struct request_plan *request_plan, struct scenar
     if (number >= rows && request_plan->plan->rows == PLAN_ROWS_ONCE)
         return false;
     if (request_plan->plan->rows == PLAN_ROWS_RANDOM)
-        number = scatter(number);
+        number = scatter(request_plan, number);
     start->table_row = number % rows;
     return true;
 }

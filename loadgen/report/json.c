@@ -91,6 +91,11 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "warmup_s", json_real((double)plan->warmup_ms / 1e3));
     json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
     json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
+    json_object_set_new(object, "arrivals",
+                        plan_is_open(plan) ? json_string(plan->poisson ? "poisson" : "constant")
+                                           : json_null());
+    json_object_set_new(object, "seed",
+                        result->merged > 0 ? json_null() : integer_json(plan->seed));
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
     json_object_set_new(object, "http", json_string(versions[plan->http]));
     json_object_set_new(object, "streams", integer_json(plan->streams));
@@ -124,10 +129,12 @@ static json_t *requests_object(const struct result *result)
 static json_t *connections_object(const struct result *result)
 {
     json_t *object = json_object();
+    uint64_t used = tally_get(&result->tally, TALLY_clients_used);
 
     json_object_set_new(object, "asked", integer_json(result->plan->connections_requested));
     json_object_set_new(object, "used", of_counter(result, TALLY_clients_used));
-    json_object_set_new(object, "at_the_end", integer_json(result->connections));
+    json_object_set_new(object, "at_the_end",
+                        integer_json(result->connections < used ? result->connections : used));
     json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
     json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
     json_object_set_new(object, "unsolicited", of_counter(result, TALLY_connections_unsolicited));

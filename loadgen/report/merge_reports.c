@@ -536,6 +536,9 @@ static void read_plan(const struct report_part *report, struct stored_result *st
     plan->streams = part_small(&part, "streams");
     plan->max_errors = part_number(&part, "max_errors_percent");
     read_rate(report, &part, plan);
+    plan->poisson = json_object_get(part.object, "arrivals") != NULL && /* not in older reports */
+                    !part_is_null(&part, "arrivals") &&
+                    strcmp(part_text(&part, "arrivals"), "poisson") == 0;
     if (part_count(&part, "rounds") > 1)
         part_fail(&part, "rounds", "is more than 1: repeated runs (--repeat) cannot be merged");
 }

@@ -297,13 +297,13 @@ static void add_conditions(struct checks *checks, const struct result *result,
 {
     for (size_t i = 0; i < count; i++) {
         const struct condition *condition = &conditions[i];
-        bool failed = tally_meets_condition(&result->tally, condition, result->elapsed_ns) ||
+        bool failed = tally_meets_condition(&result->tally, condition, result_rate_ns(result)) ||
                       result->aborted_by == condition;
         char *text = add_check(checks, condition->text, failed);
         char value[UNITS_TEXT], limit[UNITS_TEXT];
         double number;
 
-        if (!tally_condition_value(&result->tally, condition, result->elapsed_ns, &number))
+        if (!tally_condition_value(&result->tally, condition, result_rate_ns(result), &number))
             snprintf(text, CHECK_TEXT, "not measured");
         else
             snprintf(text, CHECK_TEXT, "measured: %s, limit: %s",

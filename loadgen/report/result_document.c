@@ -134,16 +134,16 @@ static void put_connections(struct document *document, const struct result *resu
 {
     uint64_t opened = tally_get(&result->tally, TALLY_connections_opened);
     uint64_t up = tally_get(&result->tally, TALLY_clients_up);
+    uint64_t used = tally_get(&result->tally, TALLY_clients_used);
     char text[NUMBER];
 
     format_integer(text, sizeof(text), opened);
-    if (opened < up)
+    if (opened == up && up == used && used < result->connections)
         document_fact(document, DOCUMENT_NORMAL, "Connections", "%s used of %" PRIu32 " allowed",
                       text, result->connections);
     else
         document_fact(document, DOCUMENT_NORMAL, "Connections",
-                      "%" PRIu64 " of %" PRIu64 " established, %s opened in total", up,
-                      tally_get(&result->tally, TALLY_clients_used), text);
+                      "%" PRIu64 " of %" PRIu64 " established, %s opened in total", up, used, text);
 }
 
 static void put_negotiated(struct document *document, const struct negotiations *negotiations)

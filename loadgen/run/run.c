@@ -54,11 +54,14 @@ static struct timeval timeval_of_ms(uint64_t ms)
     return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
 }
 
+static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
 static uint64_t elapsed_ns(const struct run *run)
 {
-    uint64_t now_ns = clock_monotonic_ns();
-
-    return now_ns > run->budget.begun_ns ? now_ns - run->budget.begun_ns : 0;
+    return span_ns(run->budget.begun_ns, clock_monotonic_ns());
 }
 
 /* ---- The end of a run ---- */
@@ -289,6 +292,17 @@ static struct progress_now now_of(const struct run *run)
     };
 }
 
+static void arm_tick(struct run *run)
+{
+    uint64_t next_ns =
+        series_next_sample_ns(warmup_ns(run), elapsed_ns(run), PROGRESS_TICK_MS * NS_PER_MS);
+    uint64_t wait_us =
+        span_ns(clock_monotonic_ns(), run->budget.begun_ns + next_ns + NS_PER_US - 1) / NS_PER_US;
+    struct timeval wait = {(time_t)(wait_us / 1000000), (suseconds_t)(wait_us % 1000000)};
+
+    events_add(run->tick, &wait);
+}
+
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
@@ -307,6 +321,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     if (run->observer != NULL)
         run->observer->on_tick(run->observer->context, &run->both, now_ns);
     progress_tick(&run->progress, &now);
+    arm_tick(run);
 }
 
 static void on_display_frame(evutil_socket_t fd, short events, void *context)
@@ -338,14 +353,27 @@ static struct event *make_run_event(struct run *run, int fd, short events,
     return event_new(run->base, fd, events, function, run);
 }
 
+/* Its timers must not fire early, as those of the coarse clock do. */
+static struct event_base *make_run_base(void)
+{
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+        base = event_base_new_with_config(config);
+    if (config != NULL)
+        event_config_free(config);
+    return base;
+}
+
 static bool make_events(struct run *run)
 {
-    run->base = event_base_new();
+    run->base = make_run_base();
     run->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     run->series = series_create();
     if (run->base == NULL || run->done_fd < 0 || run->series == NULL)
         return false;
-    run->tick = make_run_event(run, -1, EV_PERSIST, on_tick);
+    run->tick = make_run_event(run, -1, 0, on_tick);
     run->frame = make_run_event(run, -1, EV_PERSIST, on_display_frame);
     run->suspend = make_run_event(run, SIGTSTP, EV_SIGNAL | EV_PERSIST, on_suspend);
     run->deadline = make_run_event(run, -1, 0, on_deadline);
@@ -396,7 +424,6 @@ static bool make_pool(struct run *run)
 
 static void begin_clocks(struct run *run)
 {
-    const struct timeval tick = timeval_of_ms(PROGRESS_TICK_MS);
     const struct timeval frame = timeval_of_ms(1000 / run->plan->frames_per_second);
     uint64_t total_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(total_ms);
@@ -404,7 +431,7 @@ static void begin_clocks(struct run *run)
     run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->began_unix_ns = clock_wall_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
-    events_add(run->tick, &tick);
+    arm_tick(run);
     if (run->progress.kind == PROGRESS_LIVE) {
         events_add(run->frame, &frame);
         events_add(run->suspend, NULL);
@@ -417,9 +444,16 @@ static void begin_clocks(struct run *run)
 
 /* ---- The result ---- */
 
-static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
+/*
+ * When an open loop that ended with its last request, due at LAST_DUE_NS, would have had the next
+ * one: N requests take N intervals, not N - 1.
+ */
+static uint64_t end_of_schedule(uint64_t last_due_ns, const struct run *run)
 {
-    return to_ns > from_ns ? to_ns - from_ns : 0;
+    uint64_t begun = tally_get(&run->both, TALLY_begun);
+    uint64_t span = span_ns(run->budget.begun_ns, last_due_ns);
+
+    return begun > 1 ? last_due_ns + span / (begun - 1) : last_due_ns;
 }
 
 /*
@@ -436,7 +470,7 @@ static void fill_run_times(const struct run *run, const struct client_pool_total
     if (!plan_is_open(run->plan) && totals->first_begun_ns > from_ns)
         from_ns = totals->first_begun_ns;
     if (end_ns > clock_monotonic_ns())
-        end_ns = last_ns;
+        end_ns = plan_is_open(run->plan) ? end_of_schedule(totals->last_due_ns, run) : last_ns;
     result->elapsed_ns = span_ns(from_ns, last_ns > end_ns ? last_ns : end_ns);
     result->due_ns = span_ns(from_ns, end_ns);
     result->cpu_ns = totals->cpu_ns;
@@ -483,6 +517,21 @@ static void end_series(struct run *run, struct result *result)
     run->series = NULL;
 }
 
+/*
+ * libcurl opens connections on demand: in an open loop its slots may share fewer connections. Those
+ * that none was opened for do not count.
+ */
+static void count_shared_connections(const struct run *run, struct tally *tally)
+{
+    uint64_t up = tally_get(tally, TALLY_clients_up);
+    uint64_t opened = tally_get(tally, TALLY_connections_opened);
+
+    if (run->engine != &engine_curl || opened >= up)
+        return;
+    tally_count(tally, TALLY_clients_up, opened - up); /* less: counters wrap around */
+    tally_count(tally, TALLY_clients_used, opened - up);
+}
+
 static void collect_result(struct run *run, struct result *result)
 {
     double machine_busy = resources_machine_busy(run->machine_before);
@@ -492,6 +541,7 @@ static void collect_result(struct run *run, struct result *result)
     result->machine_busy = machine_busy;
     end_series(run, result);
     tally_add(&result->tally, &run->sum);
+    count_shared_connections(run, &result->tally);
     tally_add(&result->warmup, &run->warmup);
     if (!client_pool_sum_scenarios(run->pool, &result->scenarios))
         result->out_of_memory = true;

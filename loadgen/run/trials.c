@@ -176,6 +176,7 @@ static enum trials_end run_trial(struct trials_state *state, size_t point)
     write_label(state, point, label, sizeof(label));
     plan = *setup->points[point].plan;
     plan.label = label;
+    plan.seed += state->trials_done; /* rounds do not repeat each other */
     state->outcome =
         trial_run(&plan, setup->trial_observer, state->result, state->why, state->size);
     if (state->outcome != TRIAL_DONE)

@@ -107,7 +107,8 @@ static void note_outcome(const struct result *result, struct note_list *list)
 static void note_gates(const struct result *result, struct note_list *list)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)
-        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i], result->elapsed_ns))
+        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i],
+                                  result_rate_ns(result)))
             note(list, "gate_failed", "Failed: %s (--fail-if).", result->plan->fail_if[i].text);
 }
 

@@ -67,18 +67,29 @@ struct series_entry result_total(const struct result *result)
     };
 }
 
+uint64_t result_rate_ns(const struct result *result)
+{
+    uint64_t least_ns = histogram_percentile(&result->tally.latency, 1);
+    uint64_t ns = result->elapsed_ns > least_ns ? result->elapsed_ns - least_ns : 0;
+
+    if (!result_is_open(result))
+        return result->elapsed_ns;
+    return ns > result->due_ns ? ns : result->due_ns;
+}
+
 double result_rate(const struct result *result)
 {
-    if (result->elapsed_ns == 0)
-        return 0;
-    return (double)tally_get(&result->tally, TALLY_answered) * 1e9 / (double)result->elapsed_ns;
+    uint64_t ns = result_rate_ns(result);
+
+    return ns > 0 ? (double)tally_get(&result->tally, TALLY_answered) * 1e9 / (double)ns : 0;
 }
 
 bool result_rate_is_average(const struct result *result)
 {
     const struct plan *plan = result->plan;
 
-    return result_is_open(result) && (plan->rate <= 0 || plan->ramp_ms > 0 || result->changes > 0);
+    return result_is_open(result) &&
+           (plan->rate <= 0 || plan->ramp_ms > 0 || plan->poisson || result->changes > 0);
 }
 
 /* Requests, or starts of scenarios, that have begun. */
@@ -262,7 +273,8 @@ bool result_add_round(struct result *into, const struct result *from)
 static bool gate_failed(const struct result *result)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)
-        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i], result->elapsed_ns))
+        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i],
+                                  result_rate_ns(result)))
             return true;
     return false;
 }

@@ -83,6 +83,12 @@ void result_free(struct result *result);
 /* The total without the warm-up, as one entry of the series. */
 struct series_entry result_total(const struct result *result);
 
+/*
+ * The time that responses per second refer to. In an open loop, the last responses come after the
+ * end of the schedule as the first ones came after its begin: that time is not counted twice.
+ */
+uint64_t result_rate_ns(const struct result *result);
+
 /* Responses per second; 0 if no time passed. */
 double result_rate(const struct result *result);
 

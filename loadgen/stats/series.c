@@ -63,6 +63,14 @@ static void fill_entry_times(struct series *series, const struct tally *tally,
     entry->service_p99_ns = histogram_percentile(times, 99);
 }
 
+uint64_t series_next_sample_ns(uint64_t warmup_ns, uint64_t now_ns, uint64_t period_ns)
+{
+    uint64_t origin_ns = now_ns < warmup_ns ? 0 : warmup_ns;
+    uint64_t next_ns = origin_ns + ((now_ns - origin_ns) / period_ns + 1) * period_ns;
+
+    return now_ns < warmup_ns && next_ns > warmup_ns ? warmup_ns : next_ns;
+}
+
 bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns)
 {
     uint64_t before_ns = series->before_ns;

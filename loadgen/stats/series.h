@@ -35,6 +35,13 @@ struct series *series_create(void);
 void series_free(struct series *series);
 
 /*
+ * When to sample after NOW_NS: at multiples of PERIOD_NS, which divides a second, since the begin
+ * of the run, later since the end of the warm-up, and at that end. A second then ends with a sample
+ * and contains neither more nor less.
+ */
+uint64_t series_next_sample_ns(uint64_t warmup_ns, uint64_t now_ns, uint64_t period_ns);
+
+/*
  * Whether an entry ends at NOW_NS. Seconds restart at the end of the warm-up, WARMUP_NS after the
  * start of the run, so that no entry covers both.
  */

@@ -76,6 +76,15 @@ class BeforeNginx(unittest.TestCase):
                     self.assertEqual(report["connections"]["opened"], 3)
                     self.assertEqual(report["requests"]["answered"], 200)
 
+    def test_connections_of_an_open_loop(self):
+        """The report has as many connections as the server, also if libcurl needs fewer than allowed."""
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report = run(["-c", 60, "-r", 300, "-n", 150, self.url("plain")], engine)
+                seen = len({row["connection"] for row in self.nginx.arrived("plain", 150)})
+                self.assertEqual(report["connections"], {"asked": 60, "used": seen, "at_the_end": seen, "up": seen,
+                                                         "opened": seen, "unsolicited": 0})
+
     def test_connection_for_each_request(self):
         for engine in ENGINES:
             with self.subTest(engine=engine):
@@ -408,6 +417,22 @@ class Requests(WithFolder):
                     self.assertEqual(report["connections"]["opened"], connections)
                     self.assertEqual(report["plan"]["keepalive"], words[0] == "--scenarios")
 
+    def test_seed(self):
+        """The seed of the report repeats a Poisson process and a random order; without it, each run has its own."""
+        (self.directory / "list").write_text("".join(f"/{path}\n" for path in range(100)))
+
+        def load(*words):
+            self.origin.seen.clear()
+            report = run(["-c", 1, "-n", 30, "-r", 1000, "--arrivals", "poisson", "--order", "random",
+                          "-f", self.directory / "list", *words, self.origin.url])
+            return report["plan"]["seed"], [row[1] for row in self.origin.seen]
+
+        seed, order = load()
+        other = load()
+        self.assertNotEqual(other[0], seed)
+        self.assertNotEqual(other[1], order)
+        self.assertEqual(load("--seed", seed), (seed, order))
+
     def test_random_order(self):
         """Shares match the weights within five standard deviations, in no fixed order."""
         (self.directory / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")
@@ -548,7 +573,7 @@ class Limits(WithFolder):
                     report = run(["-c", 3, "-t", 1, "--control-fd", 0, *words, self.origin.url],
                                  engine, stdin=changes)
                     self.assertEqual(report["plan"]["connections"], 3)
-                    self.assertEqual(report["connections"]["at_the_end"], 7)
+                    self.assertEqual(report["seconds"][-1]["connections"], 7)
 
     def test_no_answer(self):
         """Established connections are counted, even without an answer."""

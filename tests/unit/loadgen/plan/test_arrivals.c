@@ -34,7 +34,7 @@ static void constant_rate_is_evenly_spaced(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
         const struct profile rate = profile_constant(rates[i]);
 
-        arrivals_begin(&arrivals, &rate, 0, 1, false);
+        arrivals_begin(&arrivals, &rate, 0, 1, 0);
         assert_true(arrivals.next_ns == 0);
         for (int k = 1; k < 1000; k++) {
             arrivals_step(&arrivals);
@@ -50,7 +50,7 @@ static void threads_interleave_constant_rate(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++)
-        arrivals_begin(&arrivals[i], &rate, i, 3, false);
+        arrivals_begin(&arrivals[i], &rate, i, 3, 0);
     for (int k = 0; k < 900; k++) {
         assert_true(fabs(arrivals[k % 3].next_ns - k / 300.0 * SECOND) < 1);
         arrivals_step(&arrivals[k % 3]);
@@ -68,7 +68,7 @@ static void ramp_has_the_integral_of_its_rate(void **state)
     profile_add(&rate, 10 * SECOND, 100, 100);
     assert_true(fabs(profile_at(&rate, 5 * SECOND) - 50) < 1e-9);
     assert_true(fabs(profile_at(&rate, 50 * SECOND) - 100) < 1e-9);
-    arrivals_begin(&arrivals, &rate, 0, 1, false);
+    arrivals_begin(&arrivals, &rate, 0, 1, 0);
     assert_int_equal(count_until(&arrivals, 5 * SECOND - 1), 125);
     assert_int_equal(count_until(&arrivals, 10 * SECOND - 1), 375);
     assert_int_equal(count_until(&arrivals, 11 * SECOND - 1), 100);
@@ -84,7 +84,7 @@ static void stages_change_rate_at_their_begin(void **state)
     profile_add(&rate, 1.05 * SECOND, 0, 0);
     profile_add(&rate, 2 * SECOND, 1000, 1000);
     profile_add(&rate, 3 * SECOND, 0, 0);
-    arrivals_begin(&arrivals, &rate, 0, 1, false);
+    arrivals_begin(&arrivals, &rate, 0, 1, 0);
     assert_int_equal(count_until(&arrivals, 1.05 * SECOND), 11);
     assert_true(fabs(arrivals.next_ns - 2.0005 * SECOND) < 1e3);
     assert_int_equal(count_until(&arrivals, 3 * SECOND), 1000);
@@ -102,7 +102,7 @@ static void poisson_gaps_are_exponential(void **state)
     double before = 0, sum = 0, squares = 0;
 
     (void)state;
-    arrivals_begin(&arrivals, &rate, 0, 1, true);
+    arrivals_begin(&arrivals, &rate, 0, 1, random_begin(1, 0));
     for (int i = 0; i < COUNT; i++) {
         double gap_ms = (arrivals.next_ns - before) / 1e6;
 
@@ -115,13 +115,44 @@ static void poisson_gaps_are_exponential(void **state)
     assert_true(fabs(squares / COUNT - 2) < 0.1);
 }
 
+/*
+ * Machines and threads with different seeds are independent: their sum is a Poisson process, too.
+ * With the same seed their requests come in pairs, and the gaps have twice the variance.
+ */
+static void sum_of_poisson_arrivals_is_poisson(void **state)
+{
+    enum { COUNT = 100000, OF = 4 };
+    static const struct {
+        uint64_t seed, number;
+    } from[OF] = {{1, 0}, {1, 1}, {2, 0}, {UINT64_MAX, 0}};
+    const struct profile rate = profile_constant(1000);
+    struct arrivals arrivals[OF];
+    double before = 0, squares = 0;
+
+    (void)state;
+    for (size_t i = 0; i < OF; i++)
+        arrivals_begin(&arrivals[i], &rate, 0, 1, random_begin(from[i].seed, from[i].number));
+    for (int n = 0; n < COUNT; n++) {
+        struct arrivals *next = &arrivals[0];
+
+        for (size_t i = 1; i < OF; i++)
+            next = arrivals[i].next_ns < next->next_ns ? &arrivals[i] : next;
+        squares += pow((next->next_ns - before) * OF / 1e6, 2);
+        before = next->next_ns;
+        arrivals_step(next);
+    }
+    assert_true(fabs(before * OF / 1e6 / COUNT - 1) < 0.02);
+    assert_true(fabs(squares / COUNT - 2) < 0.1);
+    assert_true(random_begin(3, 5) == random_begin(3, 5));
+}
+
 static void rate_change_applies_from_now_on(void **state)
 {
     const struct profile slow = profile_constant(0.1), fast = profile_constant(100);
     struct arrivals arrivals;
 
     (void)state;
-    arrivals_begin(&arrivals, &slow, 0, 1, false);
+    arrivals_begin(&arrivals, &slow, 0, 1, 0);
     arrivals_step(&arrivals);
     assert_true(arrivals.next_ns == 10 * SECOND);
     arrivals_change(&arrivals, &fast, 1, 2 * SECOND);
@@ -155,6 +186,7 @@ int main(void)
         cmocka_unit_test(ramp_has_the_integral_of_its_rate),
         cmocka_unit_test(stages_change_rate_at_their_begin),
         cmocka_unit_test(poisson_gaps_are_exponential),
+        cmocka_unit_test(sum_of_poisson_arrivals_is_poisson),
         cmocka_unit_test(rate_change_applies_from_now_on),
         cmocka_unit_test(random_numbers_are_uniform),
     };

@@ -204,6 +204,9 @@ static void rate_due_is_planned_or_average(void **state)
     plan.rate = 20;
     assert_false(result_rate_is_average(&result));
     assert_true(result_rate_due(&result) == 20);
+    plan.poisson = true; /* what was scheduled, not the mean of the process */
+    assert_true(result_rate_due(&result) == 15);
+    plan.poisson = false;
     tally_count(&result.tally, TALLY_unsent_late, 4);
     plan.ramp_ms = 1000;
     assert_true(result_rate_is_average(&result));
@@ -239,6 +242,43 @@ static void series_splits_at_the_end_of_the_warmup(void **state)
             cases[i].is_over)
             fail_msg("case %zu", i);
     }
+}
+
+static void samples_end_with_the_seconds(void **state)
+{
+    static const struct {
+        uint64_t warmup, now, next; /* ms */
+    } cases[] = {
+        {0, 0, 100},     {0, 99, 100},      {0, 100, 200},     {0, 990, 1000},
+        {0, 1090, 1100}, {250, 180, 200},   {250, 200, 250},   {250, 249, 250},
+        {250, 250, 350}, {250, 1249, 1250}, {250, 1250, 1350}, {50, 0, 50},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(series_next_sample_ns(cases[i].warmup * NS_PER_MS,
+                                               cases[i].now * NS_PER_MS, 100 * NS_PER_MS),
+                         cases[i].next * NS_PER_MS);
+}
+
+/* 1000 requests due in a second, each answered after 100 ms; then with a server that is slower. */
+static void rate_of_an_open_loop_leaves_out_the_last_latency(void **state)
+{
+    const struct transaction slow = {
+        .error = ERROR_KIND_NONE, .status = 200, .latency_ns = 100 * NS_PER_MS, .service_ns = 1000};
+
+    (void)state;
+    fill(0, 200);
+    plan.rate = 1000;
+    for (int i = 0; i < 1000; i++)
+        tally_record(&result.tally, &slow);
+    result.due_ns = NS_PER_S;
+    result.elapsed_ns = NS_PER_S + 100 * NS_PER_MS;
+    assert_true(result_rate(&result) == 1000);
+    result.elapsed_ns = 4 * NS_PER_S;
+    assert_true(result_rate(&result) > 250 && result_rate(&result) < 257);
+    plan.rate = 0; /* closed loop */
+    assert_true(result_rate(&result) == 250);
 }
 
 static void open_loop_notes_late_and_unsent_requests(void **state)
@@ -322,6 +362,8 @@ int main(void)
         cmocka_unit_test(reopened_connections_are_noted),
         cmocka_unit_test(cpu_per_request_includes_warmup),
         cmocka_unit_test(rate_due_is_planned_or_average),
+        cmocka_unit_test(samples_end_with_the_seconds),
+        cmocka_unit_test(rate_of_an_open_loop_leaves_out_the_last_latency),
         cmocka_unit_test(open_loop_notes_late_and_unsent_requests),
         cmocka_unit_test(run_without_responses_has_no_note_about_waiting),
         cmocka_unit_test(single_unsent_request_is_singular),
