@@ -270,6 +270,7 @@ static enum error_kind kind_of(const struct curl_ending *ending)
     case CURLE_SEND_ERROR:
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2_STREAM: /* reset */
         return ERROR_KIND_CLOSED;
     case CURLE_OPERATION_TIMEDOUT:
         return ending->attempts == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;

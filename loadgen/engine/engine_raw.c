@@ -264,6 +264,8 @@ static bool raw_receive_some(struct raw_connection *connection)
             raw_fail(connection, ERROR_KIND_SURPLUS);
         break;
     case RESPONSE_BAD:
+        snprintf(connection->stream.error_text, sizeof(connection->stream.error_text), "%s",
+                 connection->response.why);
         raw_fail(connection, ERROR_KIND_MALFORMED);
         break;
     }

@@ -19,6 +19,7 @@
 #include "loadgen/engine/raw_stream.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,16 @@ static void http2_mark_dirty(struct http2_connection *connection)
     engine->dirty = connection;
 }
 
+static void record_text(const struct http2_connection *connection, enum error_kind error,
+                        const char *text, uint32_t code)
+{
+    char whole[ERROR_TEXT];
+
+    snprintf(whole, sizeof(whole), "%s: %s (%" PRIu32 ")", text, nghttp2_http2_strerror(code),
+             code);
+    error_texts_record(connection->engine->config.error_texts, error, whole);
+}
+
 static void http2_end_stream(struct http2_stream *stream, enum error_kind error)
 {
     struct http2_connection *connection = stream->connection;
@@ -231,7 +242,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     struct http2_stream *stream =
         nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
-    (void)context;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+        record_text(context, ERROR_KIND_CLOSED, "the server ended the connection",
+                    frame->goaway.error_code);
     if (stream == NULL || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
         return 0;
     if (frame->hd.type == NGHTTP2_HEADERS)
@@ -247,7 +260,8 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     struct http2_stream *stream =
         nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
-    (void)error, (void)context;
+    error_texts_record(((struct http2_connection *)context)->engine->config.error_texts,
+                       ERROR_KIND_MALFORMED, nghttp2_strerror(error));
     if (stream != NULL)
         stream->malformed = true;
     return 0;
@@ -309,6 +323,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     if (is_refused(stream, code)) {
         send_again(stream);
     } else {
+        if (!good && !stream->malformed)
+            record_text(stream->connection, ERROR_KIND_CLOSED, "the server reset the stream", code);
         http2_end_stream(stream, good                ? ERROR_KIND_NONE
                                  : stream->malformed ? ERROR_KIND_MALFORMED
                                                      : ERROR_KIND_CLOSED);
@@ -733,7 +749,7 @@ static void http2_on_writable(evutil_socket_t fd, short events, void *context)
 static bool http2_receive_some(struct http2_connection *connection)
 {
     char *buffer = connection->engine->buffer;
-    ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES);
+    ssize_t n = raw_stream_receive(&connection->stream, buffer, BUFFER_BYTES), n_parsed;
 
     if (n < 0 && raw_stream_would_block(errno))
         return false;
@@ -741,7 +757,10 @@ static bool http2_receive_some(struct http2_connection *connection)
         lose_connection(connection, ERROR_KIND_CLOSED);
         return false;
     }
-    if (nghttp2_session_mem_recv(connection->session, (uint8_t *)buffer, (size_t)n) < 0) {
+    n_parsed = nghttp2_session_mem_recv(connection->session, (uint8_t *)buffer, (size_t)n);
+    if (n_parsed < 0) {
+        error_texts_record(connection->engine->config.error_texts, ERROR_KIND_MALFORMED,
+                           nghttp2_strerror((int)n_parsed));
         lose_connection(connection, ERROR_KIND_MALFORMED);
         return false;
     }

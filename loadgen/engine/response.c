@@ -246,7 +246,7 @@ static enum response_result end_head(struct response *response)
     if (response->status < 200)
         return end_interim(response);
     response->keep_alive = !response->has_close && (!response->http10 || response->has_keep_alive);
-    if (response->coded && (response->http10 || response->has_length))
+    if (response->coded && response->http10)
         response->keep_alive = false;
     if (response->head_request || response->status == 204 || response->status == 304)
         return finish_response(response);
@@ -323,7 +323,7 @@ static enum response_result parse_line(struct response *response, struct span li
     bool in_head = response->state == RESPONSE_AT_STATUS || response->state == RESPONSE_AT_FIELD;
 
     if (in_head && (response->head_bytes += line.length + 2) > RESPONSE_HEAD_MAX)
-        return fail_response(response, "response head too long");
+        return fail_response(response, "head longer than 300 KiB, the limit of wsload");
     switch (response->state) {
     case RESPONSE_AT_STATUS:
         return read_status_line(response, line);
@@ -355,7 +355,7 @@ static enum response_result take_and_read_line(struct response *response, struct
     case LINE_WHOLE:
         return parse_line(response, line);
     case LINE_TOO_LONG:
-        return fail_response(response, "line too long");
+        return fail_response(response, "line longer than 100 KiB, the limit of wsload");
     case LINE_MORE:
         break;
     }

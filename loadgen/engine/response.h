@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 enum {
-    RESPONSE_LINE_MAX = 16 * 1024,  /* status line or field, bytes */
-    RESPONSE_HEAD_MAX = 256 * 1024, /* all heads of a response, interim ones included */
+    /* The limits of libcurl. */
+    RESPONSE_LINE_MAX = 100 * 1024, /* status line or field, bytes */
+    RESPONSE_HEAD_MAX = 300 * 1024, /* all heads of a response, interim ones included */
 };
 
 enum response_result {

@@ -20,7 +20,8 @@ const char *const error_kind_labels[ERROR_KIND_COUNT] = {
 void error_texts_record(struct error_texts *texts, enum error_kind kind, const char *text)
 {
     bool varies = kind == ERROR_KIND_TLS || kind == ERROR_KIND_LOCAL ||
-                  kind == ERROR_KIND_RESOLVE || kind == ERROR_KIND_OTHER;
+                  kind == ERROR_KIND_RESOLVE || kind == ERROR_KIND_MALFORMED ||
+                  kind == ERROR_KIND_CLOSED || kind == ERROR_KIND_OTHER;
 
     if (varies && texts->first[kind][0] == '\0')
         snprintf(texts->first[kind], ERROR_TEXT, "%s", text);

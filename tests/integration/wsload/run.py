@@ -299,6 +299,14 @@ class Http2Endings(WithFolder):
                         if name == "refused" or streams > 1:
                             self.assertGreater(report["requests"]["retried"], 0)
 
+    def test_code_of_a_reset(self):
+        """The report has the code with which the server resets streams."""
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report, answered = self.load(lambda number: 2 if number > 0 else None, engine, 3, "-c", 1, "-n", 5)
+                self.assertEqual((answered, report["errors"]["closed"]), (1, 4))
+                self.assertIn("INTERNAL_ERROR", report["error_texts"]["closed"])
+
     def test_server_that_refuses_every_request(self):
         """The requests fail; they are not sent for ever."""
         for engine in ENGINES:
@@ -381,6 +389,39 @@ class Proxies(unittest.TestCase):
             report = run(["-c", 1, "-n", 3, "-x", f"127.0.0.1:{port}", self.origin.url], engine, 2)
             self.assertEqual(report["errors"]["refused"], 3)
         self.assertEqual(self.origin.seen, [])
+
+
+class Responses(unittest.TestCase):
+    def load(self, answer, engine, status):
+        server = servers.Fixed(answer)
+        try:
+            return run(["-c", 2, "-n", 20, server.url], engine, status)
+        finally:
+            server.stop()
+
+    def test_reason_of_an_invalid_response(self):
+        head = b"HTTP/1.1 200 OK\r\n"
+        cases = ((b"220 mail\r\n", "HTTP/0.9", "invalid HTTP/1 status line"),
+                 (head + b"Content-Length: x\r\n\r\n", "Content-Length", "Content-Length is not a number"),
+                 (head + b"A: " + b"x" * 150000 + b"\r\n\r\n", "", "line longer than 100 KiB, the limit of wsload"))
+        for answer, curl, raw in cases:
+            for engine, reason in (("curl", curl), ("raw", raw)):
+                with self.subTest(engine=engine, reason=reason):
+                    report = self.load(answer, engine, 2)
+                    self.assertEqual(report["errors"]["malformed"], 20)
+                    self.assertIn(reason, report["error_texts"]["malformed"])
+
+    def test_unusual_responses(self):
+        """A long field, and a length that chunks override, are valid; the connections stay open."""
+        head = b"HTTP/1.1 200 OK\r\n"
+        for answer in (head + b"A: " + b"x" * 90000 + b"\r\nContent-Length: 2\r\n\r\nok",
+                       head + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"):
+            for engine in ENGINES:
+                with self.subTest(engine=engine, answer=answer[:30]):
+                    report = self.load(answer, engine, 0)
+                    self.assertEqual(report["bytes"]["body"], 40)
+                    self.assertEqual(report["connections"]["opened"], 2)
+                    self.assertEqual(report["notes"], [])
 
 
 class Requests(WithFolder):

@@ -182,6 +182,26 @@ class HttpServer(InThread, socketserver.ThreadingTCPServer):
         raise NotImplementedError
 
 
+class Fixed(InThread, socketserver.ThreadingTCPServer):
+    """Answers each request, which has no body, with the same bytes, whatever they are."""
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            with contextlib.suppress(ConnectionError):
+                while line := self.rfile.readline():
+                    if line == b"\r\n":
+                        self.wfile.write(self.server.answer)
+
+    def __init__(self, answer):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.answer = answer
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        self.begin()
+
+
 class Recorder(HttpServer):
     """Answers every request with "hello". .seen has (method, path, length and SHA-256 of the body, time)."""
 
