@@ -218,7 +218,17 @@ static bool merge_has(const struct option_info *option)
 static bool read_url(struct option_reader *reader, const char *word)
 {
     struct plan *plan = reader->plan;
+    bool first = plan->url_count == 0 && plan->command == PLAN_RUN && plan->compare == NULL;
 
+    if (first && strcmp(word, "help") == 0) {
+        reader->result = OPTIONS_HELP;
+        return false;
+    }
+    if (first && (strcmp(word, "run") == 0 || strcmp(word, "attack") == 0)) /* k6, vegeta */
+        return option_fail(reader,
+                           "'%s' is not a command: wsload [option ...] URL; a host of that name is "
+                           "http://%s/",
+                           word, word);
     if (plan->url_count == PLAN_URLS_MAX)
         return option_fail(reader, "more than %d URLs; use a file: -f FILE", PLAN_URLS_MAX);
     plan->urls[plan->url_count++] = word;

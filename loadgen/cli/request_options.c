@@ -51,7 +51,6 @@ STRING(har, har_file)
 STRING(scenarios, scenario_file)
 STRING(csv, csv_file)
 STRING(replay, replay_file)
-STRING(body, body)
 STRING(body_file, body_file)
 STRING(ca_file, ca_file)
 STRING(certificate, certificate)
@@ -60,6 +59,17 @@ STRING(compare, compare)
 STRING(baseline, baseline)
 
 /* ---- Requests and connections ---- */
+
+/* In curl and some load generators @FILE is the contents of a file. */
+bool option_set_body(struct option_reader *reader, struct option_value value)
+{
+    if (value.text[0] == '@')
+        return option_fail(reader, "%s %s: use --body-file %s for the contents of a file",
+                           value.spelling, value.text,
+                           value.text[1] != '\0' ? value.text + 1 : "FILE");
+    reader->plan->body = value.text;
+    return true;
+}
 
 bool option_set_method(struct option_reader *reader, struct option_value value)
 {

@@ -203,20 +203,23 @@ void condition_set_baseline(struct condition *condition, double value)
 
 int condition_parse(struct condition *condition, const char *text, char *why, size_t size)
 {
-    size_t name_length = strcspn(text, "<>");
-    const char *sign = text + name_length;
+    const char *start = text + strspn(text, " "), *sign = text + strcspn(text, "<>"), *limit;
+    size_t name_length = (size_t)(sign - start);
     char name[32];
 
     *condition = (struct condition){.text = text, .above = *sign == '>'};
     if (*sign == '\0')
         return fail_condition(text, "no < or >", why, size);
+    while (name_length > 0 && start[name_length - 1] == ' ')
+        name_length--;
     if (name_length >= sizeof(name))
         return fail_condition(text, "unknown metric", why, size);
-    snprintf(name, sizeof(name), "%.*s", (int)name_length, text);
+    snprintf(name, sizeof(name), "%.*s", (int)name_length, start);
     if (!read_metric(condition, name))
         return fail_condition(text, "unknown metric", why, size);
     condition->or_equal = sign[1] == '=';
-    if (!read_limit(condition, sign + (condition->or_equal ? 2 : 1)))
+    limit = sign + (condition->or_equal ? 2 : 1);
+    if (!read_limit(condition, limit + strspn(limit, " ")))
         return fail_condition(text,
                               metric_is_time(condition->metric)
                                   ? "no time with a unit after the operator"

@@ -359,6 +359,10 @@ static const struct {
     {"--speed 0", "--speed 0: invalid factor (examples: 2, 0.5)"},
     {"--replay x -r 5", "--replay conflicts with --rate; use -f FILE --rate N"},
     {"--replay x -w 1s", "--replay conflicts with --ramp, --stages and --warmup"},
+    {"-b @x.json", "-b @x.json: use --body-file x.json for the contents of a file"},
+    {"--body @", "--body @: use --body-file FILE for the contents of a file"},
+    {"run x.js", "'run' is not a command: wsload [option ...] URL; a host of that name is "
+                 "http://run/"},
     {"-b x --body-file y", "--body conflicts with --body-file"},
     {"--range all", "--range all: invalid byte range (examples: 0-99, 500-, -100)"},
     {"-u me", "-u: needs NAME:PASS"},
@@ -463,6 +467,7 @@ static void help_fits_80_columns_and_hides_aliases(void **state)
 
     (void)state;
     assert_int_equal(parse("-h", &plan, why, sizeof(why)), OPTIONS_HELP);
+    assert_int_equal(parse("help", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("-c 5 --help -c wrong", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("-jV", &plan, why, sizeof(why)), OPTIONS_VERSION);
     options_help(out);

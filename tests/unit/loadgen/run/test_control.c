@@ -116,6 +116,7 @@ static void condition_compares_results(void **state)
         {"p99>98ms", true},
         {"p99>0.2s", false},
         {"p50<60000us", true},
+        {" p50 < 60000us", true},
         {"latency.p50>60ms", false},
         {"service.p99>=1ms", true},
         {"service.p99>2ms", false},
