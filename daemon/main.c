@@ -1,4 +1,6 @@
 #include "common/escape.h"
+#include "daemon/base/events.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/config/acme.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
@@ -10,12 +12,47 @@
 #include "daemon/tls/managed.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Returns the exit status. */
 static int print_failure(const char *why)
 {
-    fprintf(stderr, "webserverd: %s\n", why);
+    fprintf(stderr, "%swebserverd: %s\n", event_priority(STDERR_FILENO, LEVEL_ERROR), why);
     return EXIT_FAILURE;
+}
+
+/* Prints each line of TEXT. */
+static void print_errors(const char *text)
+{
+    for (size_t length; *text != '\0'; text += length) {
+        length = strcspn(text, "\n") + 1;
+        fprintf(stderr, "%s%.*s", event_priority(STDERR_FILENO, LEVEL_ERROR), (int)length, text);
+    }
+}
+
+/* Returns NULL after printing why. */
+static struct config *load_or_print_errors(const struct options *options)
+{
+    const struct config_sources sources = {.file = options->file,
+                                           .overrides = options->overrides,
+                                           .override_count = options->override_count,
+                                           .system = &sandbox_config_system};
+    struct config *config = calloc(1, sizeof(*config));
+    char *errors = NULL;
+    size_t length;
+    FILE *memory = config != NULL ? open_memstream(&errors, &length) : NULL;
+    bool good = memory != NULL && config_load(config, &sources, memory) == 0;
+
+    if (memory == NULL)
+        print_failure("out of memory");
+    else if (memstream_close(memory, &errors) == 0)
+        print_errors(errors);
+    free(errors);
+    if (good)
+        return config;
+    free(config);
+    return NULL;
 }
 
 static void print_note(void *unused, const char *note)
@@ -54,17 +91,11 @@ static int check_config(const struct config *config, const struct options *optio
 /* Loads the configuration and runs, checks or prints it. Returns the exit status. */
 static int run_with_config(const struct options *options, enum options_action action)
 {
-    const struct config_sources sources = {.file = options->file,
-                                           .overrides = options->overrides,
-                                           .override_count = options->override_count,
-                                           .system = &sandbox_config_system};
-    struct config *config = calloc(1, sizeof(*config));
+    struct config *config = load_or_print_errors(options);
     int status;
 
-    if (config == NULL || config_load(config, &sources, stderr) != 0) {
-        free(config);
+    if (config == NULL)
         return EXIT_FAILURE;
-    }
     if (action == OPTIONS_RUN)
         return master_run(config, options);
     status = check_config(config, options, action);
@@ -100,6 +131,7 @@ int main(int argc, char **argv)
     int status = EXIT_SUCCESS;
     char sandbox[64];
 
+    events_find_journal();
     free_lists_use();
     switch (action) {
     case OPTIONS_RUN:

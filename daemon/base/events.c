@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,30 @@ static struct {
     struct event_ring ring;
     bool echo;
 } process = {.role = ROLE_MASTER, .level = LEVEL_INFO};
+
+static struct {
+    unsigned long long device, inode; /* inode 0: none */
+} journal;
+
+void events_find_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+
+    if (stream == NULL || sscanf(stream, "%llu:%llu", &journal.device, &journal.inode) != 2)
+        journal.inode = 0;
+}
+
+const char *event_priority(int fd, enum level level)
+{
+    static const char *const priorities[LEVEL_COUNT] = {
+        [LEVEL_DEBUG] = "<7>", [LEVEL_INFO] = "<6>", [LEVEL_WARN] = "<4>", [LEVEL_ERROR] = "<3>"};
+    struct stat status;
+
+    if (journal.inode == 0 || fstat(fd, &status) != 0 || status.st_dev != journal.device ||
+        status.st_ino != journal.inode)
+        return "";
+    return priorities[(unsigned)level < LEVEL_COUNT ? level : LEVEL_ERROR];
+}
 
 void events_set_role(enum role role)
 {
@@ -74,6 +99,17 @@ size_t event_line(const struct event_record *event, char *line, size_t size)
     return length + event_line_short(event, line + length, size - length);
 }
 
+size_t event_line_to(int fd, const struct event_record *event, char *line, size_t size)
+{
+    const char *priority = event_priority(fd, (enum level)event->level);
+    size_t length = strlen(priority);
+
+    if (length == 0)
+        return event_line(event, line, size);
+    memcpy(line, priority, length + 1);
+    return length + event_line_short(event, line + length, size - length);
+}
+
 void event_log(enum level level, const char *format, ...)
 {
     struct event_record event = {
@@ -96,7 +132,7 @@ void event_log(enum level level, const char *format, ...)
         event_ring_append(&process.ring, &event);
     if (process.segment != NULL && (!process.echo || level < LEVEL_ERROR))
         return;
-    length = event_line(&event, line, sizeof(line));
+    length = event_line_to(STDERR_FILENO, &event, line, sizeof(line));
     for (int tries = 0; tries < 2; tries++) /* an interrupted write may succeed the second time */
         if (write(STDERR_FILENO, line, length) >= 0)
             return;

@@ -37,7 +37,20 @@ enum { EVENT_LINE_MAX = 4 * EVENT_TEXT_BYTES + 80 }; /* size of a line with ever
 /* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
 size_t event_line(const struct event_record *event, char *line, size_t size);
 
+/*
+ * Reads JOURNAL_STREAM: where a service manager passes a stream to the journal, which takes the
+ * priority of a line from "<3>" at its begin (sd-daemon(3)). Call it once, before sandbox_enter()
+ * overwrites the environment.
+ */
+void events_find_journal(void);
+
+/* "<3>" or similar if FD is that stream, else "". Any LEVEL. */
+const char *event_priority(int fd, enum level level);
+
 /* "worker 123: text\n", for targets that add time and level themselves (syslog, journald). */
 size_t event_line_short(const struct event_record *event, char *line, size_t size);
+
+/* One of them, as FD needs it: the stream of the journal gets the short one after its priority. */
+size_t event_line_to(int fd, const struct event_record *event, char *line, size_t size);
 
 #endif

@@ -41,7 +41,7 @@ static void take_event(struct error_log *log, uint32_t ring, const struct event_
     log->done = 0;
     log->level = (enum level)event->level;
     if (log->sink.kind == LOG_TARGET_FILE)
-        log->length = event_line(event, log->line, sizeof(log->line));
+        log->length = event_line_to(log->sink.fd, event, log->line, sizeof(log->line));
     else
         log->length = event_line_short(event, log->line, sizeof(log->line));
 }

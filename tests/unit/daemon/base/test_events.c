@@ -11,7 +11,10 @@
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +90,40 @@ static void event_before_the_segment_exists_is_escaped(void **state)
     close(standard_error);
 }
 
+/* As a service manager does it: standard error is a stream socket, which JOURNAL_STREAM names. */
+static void line_to_the_journal_begins_with_its_priority(void **state)
+{
+    static const char *const priorities[LEVEL_COUNT] = {"<7>", "<6>", "<4>", "<3>"};
+    struct event_record event = {.role = ROLE_MASTER, .pid = 7, .text = "text"};
+    char line[EVENT_LINE_MAX], stream[64];
+    struct stat status;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(fstat(ends[1], &status), 0);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino);
+    assert_int_equal(setenv("JOURNAL_STREAM", stream, true), 0);
+    events_find_journal();
+    for (int level = 0; level < LEVEL_COUNT; level++) {
+        char expected[64];
+
+        event.level = (uint8_t)level;
+        snprintf(expected, sizeof(expected), "%smaster 7: text\n", priorities[level]);
+        assert_int_equal(event_line_to(ends[1], &event, line, sizeof(line)), strlen(expected));
+        assert_string_equal(line, expected);
+        assert_string_equal(event_priority(ends[0], (enum level)level), "");
+    }
+    assert_string_equal(event_priority(ends[1], (enum level)77), "<3>");
+    assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+    events_find_journal();
+    event_line_to(ends[1], &event, line, sizeof(line));
+    assert_non_null(strstr(line, " [error] master 7: text\n"));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* The message of the child, which aborts, in place of that of the C library. */
 static void failed_assertion_is_an_event(void **state)
 {
@@ -118,6 +155,7 @@ int main(void)
         cmocka_unit_test(forged_event_is_one_printable_line),
         cmocka_unit_test(longest_event_fits_the_line),
         cmocka_unit_test(event_before_the_segment_exists_is_escaped),
+        cmocka_unit_test(line_to_the_journal_begins_with_its_priority),
         cmocka_unit_test(failed_assertion_is_an_event),
     };
 
