@@ -339,19 +339,15 @@ uint64_t reload_request(struct master *master)
 {
     master->reload.last_attempt = 0;
     lifecycle_report(master, EVENT_reload);
-    return master->reload.last_attempt;
-}
-
-static void request_and_log(struct master *master)
-{
-    if (reload_request(master) == 0)
+    if (master->reload.last_attempt == 0)
         log_errors(master->reload.refusal);
+    return master->reload.last_attempt;
 }
 
 void reload_request_by(struct master *master, const char *by)
 {
     event_log(LEVEL_INFO, "reload, %s", by);
-    request_and_log(master);
+    reload_request(master);
 }
 
 bool reload_must_wait(const struct master *master)
@@ -365,7 +361,7 @@ bool reload_renew(struct master *master, enum renewal renewal)
         (renewal != RENEWAL_MODEL && master->certificates.checks != NULL))
         return false;
     master->reload.renewal = renewal;
-    request_and_log(master);
+    reload_request(master);
     if (master->reload.previous == NULL)
         master->reload.renewal = RENEWAL_CONFIG;
     return true;
@@ -374,7 +370,7 @@ bool reload_renew(struct master *master, enum renewal renewal)
 void reload_start_waiting(struct master *master)
 {
     if (master->reload.waiting)
-        request_and_log(master);
+        reload_request(master);
 }
 
 /* Ending */
