@@ -37,7 +37,7 @@ install(FILES etc/prometheus/webserverd.rules.yml etc/grafana/webserverd.json
 install(FILES etc/haproxy.cfg etc/kubernetes/webserverd.yaml etc/kubernetes/wsload.yaml
               etc/shop.scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/examples)
-install(FILES etc/webserverd.socket DESTINATION lib/systemd/system)
+install(FILES etc/webserverd.socket etc/webserverd-https.socket DESTINATION lib/systemd/system)
 install(FILES include/wsboard.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(CONFIGURE OUTPUT wsboard.pc @ONLY CONTENT "Name: wsboard
 Description: show what a server does in wsconsole
@@ -53,11 +53,12 @@ install(FILES etc/board/read.py DESTINATION ${CMAKE_INSTALL_DATADIR}/webserverd/
 # The unit, logrotate's file and the scripts for bpftrace need absolute paths, so they are written when the prefix is known.
 install(CODE "
     set(sbin ${CMAKE_INSTALL_SBINDIR})
+    set(bin ${CMAKE_INSTALL_BINDIR})
     set(config ${config_directory})
     set(logs ${log_directory})
     set(rotation ${CMAKE_INSTALL_SYSCONFDIR}/logrotate.d/webserverd)
     set(unit lib/systemd/system/webserverd.service)
-    foreach(path IN ITEMS sbin config logs rotation unit)
+    foreach(path IN ITEMS sbin bin config logs rotation unit)
         cmake_path(ABSOLUTE_PATH \${path} BASE_DIRECTORY \${CMAKE_INSTALL_PREFIX})
     endforeach()
     message(STATUS \"Installing: \$ENV{DESTDIR}\${unit}\")

@@ -9,6 +9,9 @@ function(compress)
     execute_process(COMMAND gzip --best --no-name --force ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+# The service manager makes the directory of the logs (LogsDirectory=).
+file(REMOVE_RECURSE "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/var")
+
 file(READ "${source}/LICENSE" licence)
 string(REGEX MATCH "Copyright [^\n]*" copyright "${licence}")
 string(REGEX REPLACE "^.*(Permission is hereby)" "\\1" licence "${licence}")

@@ -5,6 +5,7 @@
 #include "common/units.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -231,12 +232,36 @@ static int socket_of_segment(const char *name, char *path, size_t path_size, cha
     return 0;
 }
 
+/* The only socket NAME.sock of the run directory PATH, into PATH. Returns 0, or -1 with WHY. */
+static int socket_of_run_dir(char *path, size_t path_size, char *why, size_t size)
+{
+    char pattern[INSTANCE_PATH_MAX + sizeof("/*.sock")];
+    glob_t found;
+    int result = -1;
+
+    snprintf(pattern, sizeof(pattern), "%s/*.sock", path);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        found.gl_pathc = 0;
+    if (found.gl_pathc == 1 &&
+        (size_t)snprintf(path, path_size, "%s", found.gl_pathv[0]) < path_size)
+        result = 0;
+    else
+        snprintf(why, size, "%s has %zu control sockets: name one", path, found.gl_pathc);
+    if (found.gl_pathc > 0)
+        globfree(&found);
+    return result;
+}
+
 int instance_control_socket(const char *name, const char *given, char *path, size_t path_size,
                             char *why, size_t size)
 {
     if (given != NULL) {
+        struct stat status;
+
         if ((size_t)snprintf(path, path_size, "%s", given) < path_size)
-            return 0;
+            return stat(path, &status) == 0 && S_ISDIR(status.st_mode)
+                       ? socket_of_run_dir(path, path_size, why, size)
+                       : 0;
         snprintf(why, size, "socket path '%s' is too long (at most %zu bytes)", given,
                  path_size - 1);
         return -1;

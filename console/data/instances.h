@@ -47,8 +47,9 @@ bool instance_with_socket(const char *socket, char *name);
 void instances_print(FILE *out);
 
 /*
- * Writes the path of the control socket of instance NAME into PATH: GIVEN if it is not NULL, else
- * the path in the instance's segment, else the default path for that name. Returns 0, or -1 with a
+ * Writes the path of the control socket of instance NAME into PATH: GIVEN if it is not NULL, or
+ * the only socket in it if it is a directory; else the path in the instance's segment, else the
+ * default path for that name. Returns 0, or -1 with a
  * message in WHY. Any thread.
  */
 int instance_control_socket(const char *name, const char *given, char *path, size_t path_size,

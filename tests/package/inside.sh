@@ -52,6 +52,7 @@ installs_and_starts() {
     systemctl is-enabled --quiet webserverd.service || systemctl enable --now webserverd.service
     until_true "a page" serves
     wsctl -s /run/webserverd/webserverd.sock ping
+    ! journalctl -b --no-pager -u webserverd.service | grep -i migrat || fail "systemd migrates a directory of the package"
     [ "$(stat -c %U "/proc/$(main_pid)")" != root ] || fail "the service runs as root"
     getent passwd webserverd-acme >/dev/null || fail "no user webserverd-acme"
 }
@@ -63,6 +64,36 @@ is_confined() {
     tail -1 security.txt
     systemctl reload webserverd.service
     until_true "a page after the reload" serves
+}
+
+# A refused configuration fails the reload, says why, and stands in the journal as an error.
+refuses_configurations() {
+    step "a faulty configuration"
+    cp "$config" config.before
+    echo 'nonsense' >>"$config"
+    ! systemctl reload webserverd.service || fail "the reload of a faulty configuration succeeds"
+    journalctl --no-pager -p err -u webserverd.service | grep -q "has no '='" || fail "the journal has no error"
+    serves || fail "no page after the refused reload"
+    cp config.before "$config"
+    systemctl reload webserverd.service || fail "the reload of the mended configuration fails"
+}
+
+# Ports 80 and 443, whose sockets the service manager opens.
+serves_privileged_ports() {
+    step "ports 80 and 443"
+    cp "$config" config.before
+    webserverd --self-signed /etc/webserverd/made >>"$config"
+    chmod -R a+rX /etc/webserverd/made
+    systemctl stop webserverd.service
+    systemctl enable --now webserverd.socket webserverd-https.socket
+    systemctl start webserverd.service
+    until_true "a page on port 80" curl -sf --max-time 60 http://127.0.0.1/
+    curl -skf --max-time 60 https://127.0.0.1/ >page.txt || fail "no page on port 443"
+    systemctl stop webserverd.service webserverd.socket webserverd-https.socket
+    cp config.before "$config"
+    rm -r /etc/webserverd/made
+    systemctl start webserverd.service
+    until_true "a page" serves
 }
 
 # The certificates belong to the user of the service.
@@ -145,7 +176,7 @@ is_removed() {
     dpkg -P webserverd >dpkg.txt 2>&1 || fail "dpkg -P: $(<dpkg.txt)"
     files >after
     diff before after || fail "the purge leaves files, or removes those of others"
-    [ -z "$(find /var/log/private /var/lib/private /var/lib/systemd /run -name '*webserverd*' -print -quit)" ] || fail "the purge leaves state"
+    [ -z "$(find /var/log/private /var/lib/private /var/lib/systemd /etc/systemd /run -name '*webserverd*' -print -quit)" ] || fail "the purge leaves state"
 }
 
 pgrep_webserverd() {
@@ -155,6 +186,8 @@ pgrep_webserverd() {
 files >before
 installs_and_starts
 is_confined
+refuses_configurations
+serves_privileged_ports
 keeps_certificates
 is_documented
 updates_under_load

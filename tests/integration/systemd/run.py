@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -101,9 +102,13 @@ class Service:
         self.notifications.settimeout(1)
         os.chmod(WORK / "notify", 0o666)
         self.expect_same_sandbox(directives, calls)
-        self.process = subprocess.Popen(self.command(directives), env={"NOTIFY_SOCKET": str(WORK / "notify")},
+        self.journal, errors = socket.socketpair()
+        status = os.fstat(errors.fileno())
+        environment = {"NOTIFY_SOCKET": str(WORK / "notify"), "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        self.process = subprocess.Popen(self.command(directives), env=environment, stdout=errors, stderr=errors,
                                         preexec_fn=lambda: restrict(directives, calls))
-        self.main = self.process.pid
+        errors.close()
+        self.main, self.directives, self.calls = self.process.pid, directives, calls
 
     @staticmethod
     def expect_same_sandbox(directives, calls):
@@ -120,7 +125,7 @@ class Service:
         (WORK / "www").mkdir()
         (WORK / "www" / "index.html").write_text("served\n")
         (WORK / "webserver.ini").write_text(f"[server]\nroot = {WORK}/www\nlisten = 127.0.0.1:0\n"
-                                            "[workers]\nprocesses = 2\nthreads = 1\n")
+                                            "[workers]\nprocesses = 2\nthreads = 1\n[log]\naccess = /var/log/webserverd/access.log\n")
         words = directives["ExecStart"][-1].split()
         words[0] = str(WORK / "bin" / "webserverd")
         words[words.index("-f") + 1] = str(WORK / "webserver.ini")
@@ -139,6 +144,14 @@ class Service:
                 if line.startswith(wanted):
                     return line[len(wanted):]
         sys.exit(f"no notification {wanted}")
+
+    def reload(self):
+        """Returns the exit status of ExecReload=, and what it prints."""
+        words = self.directives["ExecReload"][-1].split()
+        words[0] = str(WORK / "bin" / "wsctl")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                              preexec_fn=lambda: restrict(self.directives, self.calls))
+        return done.returncode, done.stdout + done.stderr
 
     def signal(self, number):
         os.kill(self.main, number)
@@ -172,9 +185,17 @@ def workers_of(status):
 def check(service):
     service.notified("READY=1")
     status = service.get()
-    service.signal(signal.SIGHUP)
+    if service.reload()[0] != 0:
+        sys.exit("a reload fails")
     service.notified("RELOADING=1")
     service.notified("READY=1")
+    service.get()
+    good = (WORK / "webserver.ini").read_text()
+    (WORK / "webserver.ini").write_text("[server]\nroot = /nowhere\n")
+    status, output = service.reload()
+    if status == 0 or "/nowhere: No such file or directory" not in output:
+        sys.exit(f"a reload of a faulty configuration has status {status}: {output}")
+    (WORK / "webserver.ini").write_text(good)
     service.get()
 
     before = workers_of(service.status())
@@ -199,6 +220,12 @@ def check(service):
     service.notified("STOPPING=1")
     if os.waitpid(service.main, 0)[1] != 0:
         sys.exit("the server fails at its end")
+    lines = b""
+    while part := service.journal.recv(65536):
+        lines += part
+    for wanted in (rb"^<6>master \d+: worker slot ", rb"^<3>.* starting another", rb"^<3>.*/nowhere"):
+        if not re.search(wanted, lines, re.MULTILINE):
+            sys.exit(f"the journal has no {wanted}:\n{lines.decode()}")
     left = os.listdir("/run/webserverd") + os.listdir("/dev/shm")
     if left:
         sys.exit(f"left behind: {' '.join(left)}")
