@@ -83,6 +83,7 @@ static int check_config(const struct config *config, const struct options *optio
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
         config_model_notes(config, print_note, NULL);
+        config_root_notes(config, print_note, NULL);
         config_acme_describe(config, stdout);
     }
     return EXIT_SUCCESS;

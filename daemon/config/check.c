@@ -367,6 +367,61 @@ void config_model_notes(const struct config *config, void (*print)(void *context
         note_of_key(config, of_events[i], model, print, context);
 }
 
+static void note_port(const struct config_address *item, unsigned first,
+                      void (*print)(void *context, const char *note), void *context)
+{
+    const char *colon = strrchr(item->text, ':');
+    char note[CONFIG_ADVICE_MAX];
+    unsigned long port = 0;
+
+    if (item->address.ss_family != AF_UNIX && colon != NULL)
+        port = strtoul(colon + 1, NULL, 10);
+    if (port == 0 || port >= first)
+        return;
+    snprintf(note, sizeof(note),
+             "%s: a port below %u needs root, CAP_NET_BIND_SERVICE or a socket of the service "
+             "manager, such as webserverd.socket",
+             item->text, first);
+    print(context, note);
+}
+
+static void note_keys(const struct config_words *certificates, const struct config_words *keys,
+                      void (*print)(void *context, const char *note), void *context)
+{
+    const struct config_words *files = keys->count > 0 ? keys : certificates;
+    char note[CONFIG_ADVICE_MAX];
+    struct stat status;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (stat(files->item[i], &status) != 0 || status.st_uid != 0 ||
+            (status.st_mode & S_IRGRP) != 0)
+            continue;
+        snprintf(note, sizeof(note),
+                 "%s: only root can read this key; a service of another user needs it "
+                 "in a group (chgrp, chmod 0640, SupplementaryGroups=)",
+                 files->item[i]);
+        print(context, note);
+    }
+}
+
+void config_root_notes(const struct config *config, void (*print)(void *context, const char *note),
+                       void *context)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
+    unsigned first = 1024;
+
+    if (file != NULL && fscanf(file, "%u", &first) != 1)
+        first = 1024;
+    if (file != NULL)
+        fclose(file);
+    for (size_t i = 0; i < config->server_listen.count; i++)
+        note_port(&config->server_listen.item[i], first, print, context);
+    note_keys(&config->tls_certificate, &config->tls_key, print, context);
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config->hosts[i].given[HOST_KEY_certificate])
+            note_keys(&config->hosts[i].certificate, &config->hosts[i].key, print, context);
+}
+
 /* "max-age=SECONDS", and perhaps directives after a ';' (RFC 6797 section 6.1). */
 static void check_hsts(struct config_report *report, const struct config_place *place,
                        const char *value)

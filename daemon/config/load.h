@@ -54,6 +54,13 @@ const char *config_model_conflict(const struct config *config, uint32_t model);
 void config_model_notes(const struct config *config, void (*print)(void *context, const char *note),
                         void *context);
 
+/*
+ * Calls PRINT for each address and key that only root can open. -t may be run by root, but the
+ * server by a service manager as another user.
+ */
+void config_root_notes(const struct config *config, void (*print)(void *context, const char *note),
+                       void *context);
+
 /* True if [tls] or a [host] names a certificate. */
 bool config_has_certificate(const struct config *config);
 

@@ -148,6 +148,17 @@ static void check_names_the_file_and_dump_prints_its_content(void **state)
     assert_int_equal(result->status, EXIT_SUCCESS);
 }
 
+static void check_names_addresses_that_only_root_can_open(void **state)
+{
+    (void)state;
+    check(
+        "-t -o server.listen=127.0.0.1:8080,127.0.0.1:80", EXIT_SUCCESS,
+        "webserverd: the configuration (defaults) is valid\n"
+        "note: 127.0.0.1:80: a port below 1024 needs root, CAP_NET_BIND_SERVICE or a socket of the "
+        "service manager, such as webserverd.socket\n",
+        "");
+}
+
 static void faulty_configuration_fails_whatever_the_action(void **state)
 {
     static const char *const actions[] = {"", "-d", "-t", "-T"};
@@ -173,9 +184,20 @@ static const char no_descriptors[] =
 
 static void check_reads_certificates_and_keys(void **state)
 {
+    static const char note[] =
+        "note: %s/localhost.key: only root can read this key; a service of another user needs "
+        "it in a group (chgrp, chmod 0640, SupplementaryGroups=)\n";
+    static const char valid[] = "webserverd: the configuration (defaults) is valid\n";
+    char path[256], expected[1024];
+
     (void)state;
-    check("-t " TLS "localhost.key", EXIT_SUCCESS,
-          "webserverd: the configuration (defaults) is valid\n", "");
+    assert_non_null(getcwd(path, sizeof(path)));
+    snprintf(expected, sizeof(expected), "%s", valid);
+    if (geteuid() == 0)
+        snprintf(expected + strlen(valid), sizeof(expected) - strlen(valid), note, path);
+    check("-t " TLS "localhost.key", EXIT_SUCCESS, expected, "");
+    assert_int_equal(chmod("localhost.key", 0640), 0);
+    check("-t " TLS "localhost.key", EXIT_SUCCESS, valid, "");
     check("-t " TLS "good.ini", EXIT_FAILURE, "", no_key);
     check("-T " TLS "good.ini", EXIT_FAILURE, "", no_key);
 }
@@ -241,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_names_the_file_and_dump_prints_its_content),
+        cmocka_unit_test(check_names_addresses_that_only_root_can_open),
         cmocka_unit_test(faulty_configuration_fails_whatever_the_action),
         cmocka_unit_test(check_reads_certificates_and_keys),
         cmocka_unit_test(check_refuses_logs_without_descriptors),
