@@ -72,26 +72,40 @@ refuses_configurations() {
     cp "$config" config.before
     echo 'nonsense' >>"$config"
     ! systemctl reload webserverd.service || fail "the reload of a faulty configuration succeeds"
-    journalctl --no-pager -p err -u webserverd.service | grep -q "has no '='" || fail "the journal has no error"
+    until_true "the error in the journal" journal_has_the_error
     serves || fail "no page after the refused reload"
     cp config.before "$config"
     systemctl reload webserverd.service || fail "the reload of the mended configuration fails"
 }
 
-# Ports 80 and 443, whose sockets the service manager opens.
+journal_has_the_error() {
+    journalctl --no-pager -p err -u webserverd.service | grep -q "has no '='"
+}
+
+# Ports 80 and 443, whose sockets the service manager opens, with a key of root and of a group that the service has.
 serves_privileged_ports() {
+    local drop_in=/etc/systemd/system/webserverd.service.d
+
     step "ports 80 and 443"
     cp "$config" config.before
-    webserverd --self-signed /etc/webserverd/made >>"$config"
-    chmod -R a+rX /etc/webserverd/made
+    groupadd --system webkeys
+    mkdir /etc/webserverd/made "$drop_in"
+    webserverd --self-signed /etc/webserverd/made >/dev/null
+    chgrp webkeys /etc/webserverd/made/localhost.key
+    chmod 0640 /etc/webserverd/made/localhost.key
+    printf '[Service]\nSupplementaryGroups=webkeys\n' >"$drop_in/key.conf"
+    printf '[tls]\ncertificate = made/localhost.pem\nkey = made/localhost.key\n' >>"$config"
+    systemctl daemon-reload
     systemctl stop webserverd.service
     systemctl enable --now webserverd.socket webserverd-https.socket
-    systemctl start webserverd.service
+    systemctl start webserverd.service || fail "the service does not start on the sockets"
     until_true "a page on port 80" curl -sf --max-time 60 http://127.0.0.1/
     curl -skf --max-time 60 https://127.0.0.1/ >page.txt || fail "no page on port 443"
     systemctl stop webserverd.service webserverd.socket webserverd-https.socket
     cp config.before "$config"
-    rm -r /etc/webserverd/made
+    rm -r /etc/webserverd/made "$drop_in"
+    groupdel webkeys
+    systemctl daemon-reload
     systemctl start webserverd.service
     until_true "a page" serves
 }
