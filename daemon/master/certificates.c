@@ -12,6 +12,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/config/load.h"
 #include "daemon/master/command.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
@@ -50,7 +51,9 @@ int certificates_load(struct master *master, char *why, size_t size)
             certificates->tickets = tls_tickets_new();
             certificates->tickets_ns = clock_monotonic_ns();
         }
-        if (open_state(master->config, &directory, why, size) == 0)
+        if (certificates->checked != NULL)
+            set = certificate_set_hold(certificates->checked);
+        else if (open_state(master->config, &directory, why, size) == 0)
             set = certificate_set_load(master->config, directory, why, size);
         if (set == NULL)
             return -1;
@@ -59,7 +62,7 @@ int certificates_load(struct master *master, char *why, size_t size)
     return 0;
 }
 
-/* Renewed certificates */
+/* Checks for a reload, and renewed certificates: the master does not wait */
 
 /* A worker that cannot get them is replaced by one that has them from its start. */
 static void send_certificates(struct master *master)
@@ -106,7 +109,7 @@ static void continue_checks(struct master *master)
 
     loop_free_event(certificates->check_ended);
     certificates->check_ended = NULL;
-    if (reload_must_wait(master)) {
+    if (master->reload.next == NULL && reload_must_wait(master)) {
         certificates_abandon_checks(certificates);
         return;
     }
@@ -115,13 +118,21 @@ static void continue_checks(struct master *master)
         await_check(master);
         return;
     case CERTIFICATES_UNUSABLE:
-        event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
         end_checks(certificates);
+        if (master->reload.next != NULL)
+            reload_certificates_checked(master, why);
+        else
+            event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
         return;
     case CERTIFICATES_LOADED:
         set = certificate_loading_take(certificates->checks);
         end_checks(certificates);
-        use_renewed(master, set);
+        if (master->reload.next == NULL) {
+            use_renewed(master, set);
+            return;
+        }
+        certificates->checked = set;
+        reload_certificates_checked(master, NULL);
     }
 }
 
@@ -143,24 +154,39 @@ static void await_check(struct master *master)
         event_add(certificates->check_ended, NULL);
 }
 
-bool certificates_renew(struct master *master)
+/* Returns false with WHY. */
+static bool start_checks(struct master *master, const struct config *config, char *why, size_t size)
 {
     struct certificates *certificates = &master->certificates;
-    char why[512];
     int directory;
 
-    if (certificates->checks != NULL || reload_must_wait(master))
-        return false;
     certificates->checks_ns = clock_monotonic_ns();
-    if (open_state(master->config, &directory, why, sizeof(why)) == 0)
-        certificates->checks = certificate_loading_new(master->config, directory, why, sizeof(why));
-    if (certificates->checks != NULL) {
-        await_check(master);
-    } else {
+    if (open_state(config, &directory, why, size) == 0)
+        certificates->checks = certificate_loading_new(config, directory, why, size);
+    if (certificates->checks == NULL)
+        return false;
+    await_check(master);
+    return true;
+}
+
+bool certificates_renew(struct master *master)
+{
+    char why[512];
+
+    if (master->certificates.checks != NULL || reload_must_wait(master))
+        return false;
+    if (!start_checks(master, master->config, why, sizeof(why))) {
         event_log(LEVEL_ERROR, "certificates unchanged: %s", why);
-        end_checks(certificates);
+        end_checks(&master->certificates);
     }
     return true;
+}
+
+bool certificates_check_next(struct master *master, const struct config *config)
+{
+    char why[512];
+
+    return config_needs_tls(config) && start_checks(master, config, why, sizeof(why));
 }
 
 void certificates_abandon_checks(struct certificates *certificates)

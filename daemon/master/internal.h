@@ -101,9 +101,10 @@ struct certificates {
     bool sent;             /* renewed ones, of which some workers have not reported the use */
     uint64_t next_load_ns; /* before it, the ACME process causes no other one */
 
-    struct certificate_loading *checks; /* of renewed ones; NULL: none */
+    struct certificate_loading *checks; /* of renewed ones, or for reload.next; NULL: none */
     uint64_t checks_ns;                 /* since when */
     struct event *check_ended;
+    struct certificate_set *checked; /* those of reload.next; NULL: none */
 };
 
 /* What a reload replaces. */
@@ -136,6 +137,7 @@ struct root_watch {
 };
 
 struct reload {
+    struct config *next;                /* while its certificates are checked, else NULL */
     struct config *previous;            /* while the new workers start, else NULL */
     struct log_files new_logs;          /* opened for the new configuration, meanwhile */
     struct metrics_sockets new_metrics; /* the same */
@@ -307,6 +309,9 @@ bool reload_must_wait(const struct master *master);
 
 /* Starts the queued reload, if there is one. Call when no old worker is left. */
 void reload_start_waiting(struct master *master);
+
+/* The certificates of reload.next are checked; WHY, if they cannot be used, else NULL. */
+void reload_certificates_checked(struct master *master, const char *why);
 
 /*
  * Reports EVENT_new_died if WORKER, which has died, was a new one that never served; HOW describes
@@ -495,6 +500,13 @@ void certificates_stop(struct master *master);
  * later.
  */
 bool certificates_renew(struct master *master);
+
+/*
+ * Starts to check the certificates of CONFIG, if it needs them. At the end calls
+ * reload_certificates_checked(); what was checked is then loaded by certificates_load(). Returns
+ * false if there is nothing to wait for: then certificates_load() reports the errors.
+ */
+bool certificates_check_next(struct master *master, const struct config *config);
 
 /*
  * Before a reload, which loads all certificates, or at the end. If the reload fails, they are loaded

@@ -155,7 +155,6 @@ static void end_master(struct master *master)
     /* Left open until the exit: the old master kills at its end. */
     master->upgrade.inheritance.link = -1;
     reload_free_previous(master);
-    certificates_abandon_checks(&master->certificates);
     free_parts(master, true);
     segment_destroy(&master->segment);
     if (auxiliary->doorbell >= 0)

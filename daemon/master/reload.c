@@ -296,20 +296,56 @@ static struct config *config_of_reload(struct master *master)
     return load_or_refuse(master);
 }
 
+/* Frees the configuration whose certificates are being checked, and those. */
+static void drop_next(struct master *master)
+{
+    struct certificates *certificates = &master->certificates;
+
+    certificates_abandon_checks(certificates);
+    certificate_set_free(certificates->checked);
+    certificates->checked = NULL;
+    free_config(master->reload.next, NULL);
+    master->reload.next = NULL;
+}
+
+/* The configuration whose certificates have been checked; NULL with one whose checks begin. */
+static struct config *take_next(struct master *master)
+{
+    struct reload *reload = &master->reload;
+    struct config *config = reload->next;
+
+    if (master->certificates.checked != NULL) {
+        reload->next = NULL;
+        return config;
+    }
+    drop_next(master);
+    config = config_of_reload(master);
+    if (config == NULL || reload->renewal != RENEWAL_CONFIG ||
+        !certificates_check_next(master, config))
+        return config;
+    reload->next = config;
+    return NULL;
+}
+
 int act_start_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
-    struct config *config = config_of_reload(master);
+    struct config *config = take_next(master);
     bool waited = reload->waiting;
 
-    certificates_abandon_checks(&master->certificates);
-
+    if (reload->next != NULL) { /* it waits for the checks, as for another change */
+        reload->waiting = true;
+        reload->last_attempt = reload->started + 1;
+        return -1;
+    }
     reload->waiting = false;
     reload->started++;
     if (config != NULL && take_over_config(master, config) == 0) {
         reload->last_attempt = reload->started;
+        drop_next(master);
         return 0;
     }
+    drop_next(master);
     reload->done = reload->started;
     if (waited)
         set_text(&reload->last_failure,
@@ -369,8 +405,27 @@ bool reload_renew(struct master *master, enum renewal renewal)
 
 void reload_start_waiting(struct master *master)
 {
-    if (master->reload.waiting)
+    if (master->reload.waiting && master->reload.next == NULL)
         reload_request(master);
+}
+
+void reload_certificates_checked(struct master *master, const char *why)
+{
+    struct reload *reload = &master->reload;
+
+    if (why == NULL &&
+        (master->life.state == LIFE_serving || master->life.state == LIFE_starting)) {
+        reload_request(master);
+    } else {
+        drop_next(master); /* it is loaded again after the change that is under way */
+        if (why != NULL) {
+            reload->waiting = false;
+            reload->done = ++reload->started;
+            set_text(&reload->last_failure, why);
+            log_errors(why);
+        }
+    }
+    master_changed(master);
 }
 
 /* Ending */
@@ -525,6 +580,7 @@ void reload_free(struct reload *reload)
 
 void reload_free_previous(struct master *master)
 {
+    drop_next(master);
     free_config(master->reload.previous, master->config);
     master->reload.previous = NULL;
 }

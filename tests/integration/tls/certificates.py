@@ -208,12 +208,35 @@ def reload_with_a_bad_pair_keeps_the_old_one(bench):
         stream = Exchange(server.connect())
         server.set(tls__key=bench.path("other.key"))
         expect_in("key values mismatch", server.control("reload", check=False), "the refusal")
+        before = server.output().count("configuration unchanged: [tls] certificate: ")
+        os.kill(server.status()["pid"], signal.SIGHUP)
+        until(lambda: server.output().count("configuration unchanged: [tls] certificate: ") > before, "the event")
         expect(server.certificate_name("localhost"), "ec", "the certificate")
         status, fields, _ = stream.get("small.txt")
         expect((status, fields.get("connection")), (200, None), "the open connection")
         server.set(**{key.replace(".", "__"): value for key, value in bench.pair("later").items()})
         server.control("reload")
         expect(server.certificate_name("localhost"), "later", "the certificate after a good reload")
+
+
+@test
+def reloads_during_checks_of_certificates_end(bench):
+    """The master does not wait for the checks, so other reloads, renewals and commands come meanwhile."""
+    shutil.copy(bench.path("ec.pem"), bench.path("renewed.pem"))
+    shutil.copy(bench.path("ec.key"), bench.path("renewed.key"))
+    with bench.start(tls__certificate=bench.path("renewed.pem"), tls__key=bench.path("renewed.key")) as server:
+        for pair in ("later", "ec", "later"):
+            for kind in ("pem", "key"):
+                shutil.copy(bench.path(f"{pair}.{kind}"), bench.path(f"renewed.{kind}"))
+            replies = []
+            commands = [threading.Thread(target=lambda: replies.append(server.query("reload")["ok"])) for _ in range(5)]
+            for command in commands:
+                command.start()
+            expect(server.status()["pid"], server.process.pid, "an answer meanwhile")
+            for command in commands:
+                command.join()
+            expect(replies, [True] * 5, "replies")
+            expect(server.certificate_name("localhost"), pair, "the certificate")
 
 
 @test
