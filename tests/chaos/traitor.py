@@ -275,6 +275,11 @@ class Traitor:
         return not ended
 
 
+def is_honest(worker, disloyal):
+    """WORKER: slot and pid; DISLOYAL: pids of attacked workers, which others may have by now."""
+    return worker[0] != TRAITOR_SLOT or worker[1] not in disloyal
+
+
 def mark_of(client, number):
     """Marks a request, with a check sum: overwritten log records do not match by accident."""
     words = f"{client}-{number}"
@@ -527,7 +532,7 @@ def judge_answers(server, clients, traitor, disloyal, counted, faults, logged=Tr
         for (worker, port), answers in client.by_worker.items():
             if port in traitor.ports:  # some of its answers are those of a traitor
                 moved += len(answers.marks) + len(answers.failed)
-            elif worker is not None and worker[1] not in disloyal:
+            elif worker is not None and is_honest(worker, disloyal):
                 honest[worker].marks |= answers.marks
                 honest[worker].failed += answers.failed
                 honest[worker].wrong += answers.wrong
@@ -633,7 +638,7 @@ class Session:
         """Waits until all that honest workers answered is logged."""
         deadline = time.monotonic() + PATIENCE_S
         wanted = {mark for client in clients for (worker, port), answers in client.by_worker.items()
-                  if worker and worker[1] not in self.traitor.disloyal and port not in self.traitor.ports
+                  if worker and is_honest(worker, self.traitor.disloyal) and port not in self.traitor.ports
                   for mark in answers.marks}
         path = os.path.join(self.directory, "access.log")
         while time.monotonic() < deadline:
