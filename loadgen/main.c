@@ -58,7 +58,7 @@ static int close_output(const struct plan *plan, FILE *out, int status)
 
 static int report(FILE *out, const struct result *result)
 {
-    bool colour = out == stdout && !result->plan->no_color && live_terminal_wants_colour(out);
+    bool colour = out == stdout && live_terminal_wants_colour(out);
 
     return report_write(out, result, colour);
 }
@@ -101,7 +101,7 @@ static int sweep(const struct plan *plan, FILE *out)
     char why[WHY_TEXT];
     enum result_status status;
     struct sweep *sweep = sweep_run(plan, &status, why, sizeof(why));
-    bool colour = out == stdout && !plan->no_color && live_terminal_wants_colour(out);
+    bool colour = out == stdout && live_terminal_wants_colour(out);
 
     if (sweep == NULL) {
         fail(why);

@@ -153,8 +153,8 @@ static const struct {
 
 /* What wsload merge has: the checks and the output of a report. */
 static const enum option_id merge_options[] = {
-    OPTION_max_errors,  OPTION_fail_if, OPTION_baseline, OPTION_format,  OPTION_output,
-    OPTION_percentiles, OPTION_json,    OPTION_no_color, OPTION_version, OPTION_help,
+    OPTION_max_errors,  OPTION_fail_if, OPTION_baseline, OPTION_format, OPTION_output,
+    OPTION_percentiles, OPTION_json,    OPTION_version,  OPTION_help,
 };
 
 /* Options of other load generators, and what to use instead. */

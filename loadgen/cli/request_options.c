@@ -42,8 +42,6 @@ SWITCH(no_resume, resume, false)
 SWITCH(json, format, PLAN_FORMAT_JSON)
 SWITCH(progress, progress_lines, true)
 SWITCH(quiet, quiet, true)
-SWITCH(no_tui, no_tui, true)
-SWITCH(no_color, no_color, true)
 SWITCH(verbose, verbose, true)
 
 STRING(urls, urls_file)
@@ -356,16 +354,6 @@ bool option_set_format(struct option_reader *reader, struct option_value value)
         snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "", format_names[i]);
     }
     return option_fail(reader, "%s %s: unknown format (%s)", value.spelling, value.text, names);
-}
-
-bool option_set_fps(struct option_reader *reader, struct option_value value)
-{
-    uint64_t number;
-
-    if (units_parse_number(value.text, &number) != 0 || number < 1 || number > 60)
-        return option_fail(reader, "%s %s: invalid frame rate (1-60)", value.spelling, value.text);
-    reader->plan->frames_per_second = (uint32_t)number;
-    return true;
 }
 
 bool option_set_output(struct option_reader *reader, struct option_value value)

@@ -24,7 +24,6 @@ void plan_begin(struct plan *plan, uint32_t cores)
         .connect_timeout_ms = 5000,
         .grace_ms = 1000,
         .control_fd = -1,
-        .frames_per_second = 10,
         .format = PLAN_FORMAT_COUNT,
     };
 }

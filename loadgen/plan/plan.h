@@ -227,11 +227,8 @@ struct plan {
     const char *label;   /* title of the live view; NULL: none */
     bool progress_lines; /* JSON lines on standard error instead of the live view */
     bool quiet;
-    bool no_tui;   /* one line instead of the live view */
-    bool no_color; /* no colours on the terminal and in reports */
-    bool unicode;  /* the terminal displays UTF-8; set by main() */
-    bool verbose;  /* print the transcript of the first request */
-    uint32_t frames_per_second;
+    bool unicode; /* the terminal displays UTF-8; set by main() */
+    bool verbose; /* print the transcript of the first request */
 };
 
 /* Sets the defaults; CORES client threads. */

@@ -67,13 +67,13 @@ static void show_live(struct progress *progress, const struct progress_now *now,
         .rate = progress->rate,
         .over = over,
         .unicode = progress->plan->unicode,
-        .colour = !progress->plan->no_color && live_terminal_wants_colour(progress->out),
+        .colour = live_terminal_wants_colour(progress->out),
     };
     struct live_frame frame;
     size_t width, height;
 
     live_terminal_size(&progress->terminal, &width, &height);
-    if (progress->plan->no_tui || width < LIVE_WIDTH_MIN || height < LIVE_HEIGHT_MIN)
+    if (width < LIVE_WIDTH_MIN || height < LIVE_HEIGHT_MIN)
         live_view_line(&frame, &scene, width - 1);
     else
         live_view_draw(&frame, &scene, width - 1, height - 1);
@@ -109,7 +109,7 @@ void progress_end(struct progress *progress, const struct progress_now *now)
     bool report_follows =
         plan->label != NULL ||
         (plan->output == NULL && plan->format == PLAN_FORMAT_TEXT && isatty(STDOUT_FILENO));
-    bool stays = !plan->no_tui && !report_follows;
+    bool stays = !report_follows;
 
     if (progress->kind != PROGRESS_LIVE)
         return;

@@ -19,6 +19,7 @@
 
 enum {
     WHY_TEXT = 256,
+    FRAME_MS = 100,                    /* of the live view */
     START_DELAY_NS = 10 * 1000 * 1000, /* the threads run before the first request is due */
     REACHED_MS = 500, /* a run stops if all connections have failed for this long */
 };
@@ -424,7 +425,7 @@ static bool make_pool(struct run *run)
 
 static void begin_clocks(struct run *run)
 {
-    const struct timeval frame = timeval_of_ms(1000 / run->plan->frames_per_second);
+    const struct timeval frame = timeval_of_ms(FRAME_MS);
     uint64_t total_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(total_ms);
 

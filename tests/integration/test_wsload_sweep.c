@@ -84,7 +84,7 @@ static void sweep_measures_every_point_and_restores_server(void **state)
     begin(server);
     assert_int_equal(
         wsload_finish(wsload_start("sweep -c 3,1 --keepalive both --server-threads 1,3 "
-                                   "--server-workers 1,2 -n 100 --rounds 3",
+                                   "--server-workers 1,2 -n 100 --repeat 3",
                                    server_port(server), "/"),
                       &report),
         0);
@@ -131,7 +131,7 @@ static void expect_advice(const struct server *server, int fd)
 static void check_interrupted(struct server *server, int number)
 {
     struct program program = wsload_start("sweep -c 1 --server-threads 1,4 --server-workers 2 "
-                                          "-n 1000 --rounds 1000",
+                                          "-n 1000 --repeat 1000",
                                           server_port(server), "/");
     json_t *report, *point;
     size_t rounds;
@@ -188,7 +188,7 @@ static void stopped_server_ends_sweep_with_report(void **state)
     json_t *report;
 
     begin(server);
-    program = wsload_start("sweep -c 1 --server-threads 1,4 -d 50ms --rounds 1000",
+    program = wsload_start("sweep -c 1 --server-threads 1,4 -d 50ms --repeat 1000",
                            server_port(server), "/");
     expect_advice(server, program.err);
     wait_for(server, "threads", 4);
@@ -209,7 +209,7 @@ static void rejected_setting_restores_server(void **state)
     json_t *report;
 
     begin(server);
-    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --rounds 3",
+    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --repeat 3",
                                                 server_port(server), "/"),
                                    &report),
                      1);
@@ -217,7 +217,7 @@ static void rejected_setting_restores_server(void **state)
     check_point(first_point(report), 1, 1);
     json_decref(report);
     check_sizes(server, 1, 2);
-    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 99 -n 10 --rounds 3",
+    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 99 -n 10 --repeat 3",
                                                 server_port(server), "/"),
                                    &report),
                      1);
@@ -236,10 +236,10 @@ static void sweep_exit_statuses_match_single_runs(void **state)
         const char *options, *path;
         int status;
     } cases[] = {
-        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2", "/missing", 3},
-        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2 --max-errors 100%", "/missing", 0},
-        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2 --fail-if p50>0ms", "/", 99},
-        {"sweep -c 1,2 --server-threads 3 -d 1h --rounds 2 --abort-on p50>0ms", "/", 99},
+        {"sweep -c 1,2 --server-threads 3 -n 10 --repeat 2", "/missing", 3},
+        {"sweep -c 1,2 --server-threads 3 -n 10 --repeat 2 --max-errors 100%", "/missing", 0},
+        {"sweep -c 1,2 --server-threads 3 -n 10 --repeat 2 --fail-if p50>0ms", "/", 99},
+        {"sweep -c 1,2 --server-threads 3 -d 1h --repeat 2 --abort-on p50>0ms", "/", 99},
     };
     struct server *server = *state;
 

@@ -143,9 +143,8 @@ static void plain_terminal_gets_ascii_frames(void **state)
         bool colour, other_than_ascii;
     } cases[] = {
         {"-c 5 -d 1h", no_environment, true, true},
-        {"-c 5 -d 1h --no-color", no_environment, false, true},
         {"-c 5 -d 1h", no_color, false, true},
-        {"-c 5 -d 1h --fps 30", ascii, true, false},
+        {"-c 5 -d 1h", ascii, true, false},
     };
 
     (void)state;
@@ -166,7 +165,7 @@ static void plain_terminal_gets_ascii_frames(void **state)
 
 static void small_terminal_gets_one_line(void **state)
 {
-    struct terminal *terminal = start(24, 130, "-c 5 -d 1h --no-tui", no_environment);
+    struct terminal *terminal = start(9, 130, "-c 5 -d 1h", no_environment);
 
     (void)state;
     expect(terminal, "up 5/5  + - load");
@@ -174,7 +173,6 @@ static void small_terminal_gets_one_line(void **state)
     kill(terminal_pid(terminal), SIGINT);
     expect_end(terminal, 130);
     assert_int_equal(count(terminal, "up 5/5"), 0);
-    expect(terminal, "Interrupted");
     terminal_stop(terminal);
 }
 

@@ -181,7 +181,7 @@ static void sweep_sets_its_own_defaults(void **state)
     assert_int_equal(plan.warmup_ms, 300);
     assert_int_equal(plan.sweep.keepalive, PLAN_KEEPALIVE_ON);
     plan = good_plan("sweep -c 100,10,1k,10 --keepalive both --server-threads 6,1 "
-                     "--server-workers=2 --rounds 3 -w 0 -o a.html http://a/");
+                     "--server-workers=2 --repeat 3 -w 0 -o a.html http://a/");
     assert_int_equal(plan.sweep.connections.count, 3);
     assert_int_equal(plan.sweep.connections.value[0], 10);
     assert_int_equal(plan.sweep.connections.value[2], 1000);
@@ -269,10 +269,9 @@ static void request_options_set_the_plan(void **state)
     assert_string_equal(plan.ciphers, "A:B");
     assert_string_equal(plan.groups, "P-256:X25519");
     assert_false(plan.resume);
-    plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5 --fps 60 --no-tui --no-color");
+    plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5");
     assert_string_equal(plan.proxy, "127.0.0.1:3128");
-    assert_true(plan.local_port == 5 && plan.local_ports == 1 && plan.frames_per_second == 60);
-    assert_true(plan.no_tui && plan.no_color);
+    assert_true(plan.local_port == 5 && plan.local_ports == 1);
 }
 
 static const struct {
@@ -321,8 +320,13 @@ static const struct {
     {"--local-port 9-8", "--local-port 9-8: invalid port or port range (example: 20000-29999)"},
     {"--local-port 1-65536",
      "--local-port 1-65536: invalid port or port range (example: 20000-29999)"},
-    {"--fps 0", "--fps 0: invalid frame rate (1-60)"},
-    {"--fps 61", "--fps 61: invalid frame rate (1-60)"},
+    {"--no-tui",
+     "--no-tui is not an option of wsload: use --quiet for no live view; it is one line in "
+     "a small window"},
+    {"--fps 5", "--fps is not an option of wsload: the live view has 10 frames per second; use "
+                "--quiet for none"},
+    {"--no-color", "--no-color is not an option of wsload: set NO_COLOR=1 in the environment"},
+    {"--rounds 3", "--rounds is not an option of wsload: use --repeat N"},
     {"-o json", "-o json: needs a file name; use --format json for the format or -o ./json"},
     {"-duration=30s", "-duration=30s: a long option needs two dashes: --duration=30s"},
     {"-h2", "-h2 is not an option of wsload: use --http2"},

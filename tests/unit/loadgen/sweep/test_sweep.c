@@ -217,7 +217,7 @@ static void csv_rows_have_equal_columns(void **state)
 
     (void)state;
     invented.rounds_done = 3;
-    sweep = invent_sweep(&invented, LOADS "--keepalive both --format csv --rounds 3");
+    sweep = invent_sweep(&invented, LOADS "--keepalive both --format csv --repeat 3");
     text = write_report(sweep);
     assert_non_null(strstr(text, "\nmedian,,on,1,4,1,1000,1000,900,1500,3000,,10000,0,30,5,0.5,40,"
                                  "linear,no\n"));
