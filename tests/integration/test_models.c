@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,22 +245,26 @@ static void smallest_file_is_served_first(void **state)
     server_put(server, "/small", bytes, 1000);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct http_client holder, client[ARRAY_LENGTH(targets)];
+        pid_t worker;
 
         server_put_text(server, "/a", "a");
         server_write_config(server,
                             "[workers]\nprocesses = 1\nmodel = pool\nthreads = 1\ndispatch = %s\n"
                             "queue_order = sff\n",
-                            dispatches[i]); /* with defer_accept, a request arrives first */
+                            dispatches[i]);
         server_start(server, NULL);
         http_open(&holder, server_port(server));
         ask(&holder);
         expect_status(&holder, 200);
+        assert_int_equal(server_workers(server, &worker, 1), 1);
         for (size_t k = 0; k < ARRAY_LENGTH(targets); k++) {
             char text[64];
 
             snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", targets[k]);
+            server_freeze(worker); /* the request arrives before its connection is accepted */
             http_open(&client[k], server_port(server));
             http_send(&client[k], text);
+            server_signal(worker, SIGCONT);
             wait_for_queue(server, k + 1);
         }
         http_close(&holder);
