@@ -21,7 +21,8 @@ enum {
     WHY_TEXT = 256,
     FRAME_MS = 100,                    /* of the live view */
     START_DELAY_NS = 10 * 1000 * 1000, /* the threads run before the first request is due */
-    REACHED_MS = 500, /* a run stops if all connections have failed for this long */
+    REACHED_MS = 500,     /* a run stops if all connections have failed for this long ... */
+    REACHED_TRIES = 1000, /* ... and, with a limit of requests, for this many of them */
 };
 
 struct run {
@@ -277,6 +278,7 @@ static void check_reachable(struct run *run)
                       tally_error(all, ERROR_KIND_LOCAL);
 
     if (run->stopping || elapsed_ns(run) < REACHED_MS * NS_PER_MS || failed == 0 ||
+        ((run->plan->requests > 0 || run->plan->duration_ms == 0) && failed < REACHED_TRIES) ||
         failed < tally_get(all, TALLY_clients_used) || tally_get(all, TALLY_clients_up) > 0 ||
         tally_get(all, TALLY_connections_opened) > 0)
         return;
