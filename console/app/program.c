@@ -68,6 +68,27 @@ static void act_in_menu(struct menu *menu, enum action action)
     }
 }
 
+/* Scrolls to the selected item. Returns the number of items that there is room for. */
+static size_t scroll_menu(struct menu *menu)
+{
+    int height = menu->screen.all.height - HEAD_LINES - 1;
+    size_t page = height > 0 ? (size_t)height : 1;
+
+    if (menu->selected < menu->top)
+        menu->top = menu->selected;
+    if (menu->selected >= menu->top + page)
+        menu->top = menu->selected - page + 1;
+    return page;
+}
+
+/* In the last line, after column X. */
+static void draw_position(const struct menu *menu, size_t page, int x)
+{
+    if (menu->count > page)
+        canvas_item(&menu->screen.all, menu->screen.all.height - 1, x + 2, TONE_NOTE,
+                    "%zu to %zu of %zu", menu->top + 1, menu->top + page, menu->count);
+}
+
 /* The first click on an item selects it, the second one chooses it. */
 static void click_menu(struct menu *menu, int y)
 {
@@ -261,13 +282,9 @@ static const char *instances_hint(const struct menu *menu)
 static void draw_instances(struct menu *menu)
 {
     const struct canvas *all = &menu->screen.all;
-    size_t page = all->height > HEAD_LINES + 1 ? (size_t)(all->height - HEAD_LINES - 1) : 1;
+    size_t page = scroll_menu(menu);
     int widths[FLEET_COLUMNS], x;
 
-    if (menu->selected < menu->top)
-        menu->top = menu->selected;
-    if (menu->selected >= menu->top + page)
-        menu->top = menu->selected - page + 1;
     x = canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
                      menu->count == 1 ? "" : "s");
     draw_totals(menu, all, x);
@@ -280,9 +297,7 @@ static void draw_instances(struct menu *menu)
         canvas_text(all, HEAD_LINES, 2, TONE_DIM,
                     "Start one in another terminal: webserverd -f FILE");
     x = canvas_text(all, all->height - 1, 0, TONE_DIM, instances_hint(menu));
-    if (menu->count > page)
-        canvas_item(all, all->height - 1, x + 2, TONE_NOTE, "%zu to %zu of %zu", menu->top + 1,
-                    menu->top + page, menu->count);
+    draw_position(menu, page, x);
 }
 
 static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
@@ -348,12 +363,13 @@ static void draw_scenarios(struct menu *menu)
     struct canvas about = canvas_part(all, HEAD_LINES + LAB_SCENARIO_COUNT + 1, 2,
                                       all->height - HEAD_LINES - LAB_SCENARIO_COUNT - 3,
                                       all->width - 4 < ABOUT_MAX ? all->width - 4 : ABOUT_MAX);
+    size_t page = scroll_menu(menu);
     int x;
 
     canvas_text(all, 0, 0, TONE_TITLE, "Guided scenarios. Select one:");
-    for (size_t i = 0; i < menu->count; i++) {
+    for (size_t i = menu->top; i < menu->count && i < menu->top + page; i++) {
         enum tone tone = i == menu->selected ? TONE_SELECTED : TONE_NORMAL;
-        int y = HEAD_LINES + (int)i;
+        int y = HEAD_LINES + (int)(i - menu->top);
 
         canvas_repeat(all, y, 0, all->width, tone, L' ');
         canvas_print(all, y, 0, tone, "%s %-*s %s", i == menu->selected ? ">" : " ", NAME_WIDTH,
@@ -364,7 +380,8 @@ static void draw_scenarios(struct menu *menu)
                     all->width < WIDE ? "Up, Down, Enter; q"
                                       : "Up and Down select, Enter starts, q");
     x = canvas_text(all, all->height - 1, x, TONE_DIM, menu->switching ? " returns" : " quits");
-    canvas_item(all, all->height - 1, x, TONE_DIM, ". Each uses a private server.");
+    x = canvas_item(all, all->height - 1, x, TONE_DIM, ". Each uses a private server.");
+    draw_position(menu, page, x);
 }
 
 /* RETURNS: leaving the menu returns to a session. */

@@ -259,12 +259,13 @@ struct control_reply command_model(const struct call *call)
 static json_t *report_queue(const struct master *master)
 {
     const struct config *config = master->config;
+    json_t *notes = config->workers_model == MODEL_EVENTS ? list_notes(config) : json_array();
 
     return json_pack("{s:b, s:s, s:s, s:s, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "order",
                      queue_order_names[config->workers_queue_order], "full",
                      queue_full_names[config->workers_queue_full], "places",
-                     (int)config->workers_connection_queue, "notes", list_notes(config));
+                     (int)config->workers_connection_queue, "notes", notes);
 }
 
 /* Returns false if WORD is neither order nor policy nor number of places. */

@@ -388,9 +388,9 @@ static void pool(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "4 clients are served"},
-        {{"++\r", "(6 in each)"}, "the 13th client"},
-        {{"8", "-o 1", "ry", ""}, "All 12 are served"},
-        {{"8", "-o 1", "ry", ""}, "One thread serves all 12"},
+        {{"++" AGREE, "(6 in each)"}, "the 13th client"},
+        {{"8", "-o 1", "r" AGREE, ""}, "All 12 are served"},
+        {{"8", "-o 1", "r" AGREE, ""}, "One thread serves all 12"},
     };
 
     (void)state;
@@ -401,7 +401,7 @@ static void sff(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "For large ones."},
-        {{":queue sff\r\r", ""}, "Small files win"},
+        {{":queue sff\r" AGREE, ""}, "Small files win"},
         {{"G", ""}, "Now the large ones"},
     };
 
@@ -413,9 +413,9 @@ static void full(void **state)
 {
     static const struct step steps[] = {
         {{"2", ""}, "B: blocked"},
-        {{":queue drop-tail\r\r", ""}, "dropped/s"},
-        {{":queue drop-head\r\r", ""}, "The oldest pays"},
-        {{":queue drop-random\r\r", ""}, "Chance pays"},
+        {{":queue drop-tail\r" AGREE, ""}, "dropped/s"},
+        {{":queue drop-head\r" AGREE, ""}, "The oldest pays"},
+        {{":queue drop-random\r" AGREE, ""}, "Chance pays"},
     };
 
     (void)state;
