@@ -97,11 +97,19 @@ static bool is_feature(struct span element)
                                    cut_at(element, '=').length < element.length);
 }
 
+/* RFC 6797, section 6.1: the number may be in quotes, and blanks around the '='. */
 static bool is_transport_security(struct span value)
 {
-    const char *age = strcasestr(value.start, "max-age=");
+    const char *age = strcasestr(value.start, "max-age");
 
-    return value.start[0] != '"' && age != NULL && isdigit((unsigned char)age[strlen("max-age=")]);
+    if (value.start[0] == '"' || age == NULL)
+        return false;
+    age += strlen("max-age");
+    age += strspn(age, " ");
+    if (*age != '=')
+        return false;
+    age += 1 + strspn(age + 1, " ");
+    return isdigit((unsigned char)age[*age == '"']);
 }
 
 static bool is_expiry(struct span value)

@@ -213,6 +213,7 @@ static void value_that_no_client_understands_is_an_error(void **state)
         "Content-Security-Policy = default-src 'self' self.test; sandbox; img-src * data:;",
         "Permissions-Policy = camera=(), fullscreen=(self \"https://a.test\")",
         "Strict-Transport-Security = includeSubDomains; max-age=1",
+        "Strict-Transport-Security = max-age = \"31536000\"; includeSubDomains",
         "Expires = 0",
         "Expires = Thu, 01 Jan 1970 00:00:00 GMT",
         "Vary = Accept-Encoding, Origin",
