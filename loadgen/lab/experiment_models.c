@@ -123,32 +123,51 @@ static void put_each(struct document *findings, double each)
     document_cell(findings, "%s", each_text(text, each));
 }
 
+static void put_time(struct document *findings, double us)
+{
+    char text[UNITS_TEXT];
+
+    document_cell(findings, "%s", lab_time(text, sizeof(text), us));
+}
+
+/* A table with the HEADS, in which PUT_CELLS adds the cells after the first of each row. */
+static void put_model_table(struct document *findings, const struct model_grid *grid, enum way way,
+                            const char *title, const char *const *heads,
+                            void (*put_cells)(struct document *findings, const struct point *point))
+{
+    findings_table(findings, title, heads);
+    for (size_t m = 0; m < MODELS; m++)
+        for (size_t s = 0; s < MODEL_STEPS; s++) {
+            document_row(findings, DOCUMENT_NORMAL);
+            document_cell(findings, "%s, %u", models[m].name, model_steps[s]);
+            put_cells(findings, grid_point(grid, way, m, s));
+        }
+}
+
+static void put_speed_cells(struct document *findings, const struct point *point)
+{
+    point_cell_rate(findings, point);
+    point_cell(findings, point, MEASURE_P50);
+    point_cell(findings, point, MEASURE_P99);
+    point_cell(findings, point, MEASURE_MAX);
+    put_each(findings, point_own_median(point, POINT_WAITING));
+}
+
 static void put_model_speed(struct document *findings, const struct model_grid *grid, enum way way)
 {
     const char *const heads[] = {ways[way], "requests/s", "p50", "p99", "longest", "waiting", NULL};
     char title[LAB_TITLE];
 
     snprintf(title, sizeof(title), "1 KiB from the cache, %s", ways[way]);
-    findings_table(findings, title, heads);
-    for (size_t m = 0; m < MODELS; m++)
-        for (size_t s = 0; s < MODEL_STEPS; s++) {
-            const struct point *point = grid_point(grid, way, m, s);
-
-            document_row(findings, DOCUMENT_NORMAL);
-            document_cell(findings, "%s, %u", models[m].name, model_steps[s]);
-            point_cell_rate(findings, point);
-            point_cell(findings, point, MEASURE_P50);
-            point_cell(findings, point, MEASURE_P99);
-            point_cell(findings, point, MEASURE_MAX);
-            put_each(findings, point_own_median(point, POINT_WAITING));
-        }
+    put_model_table(findings, grid, way, title, heads, put_speed_cells);
 }
 
-static void put_time(struct document *findings, double us)
+static void put_cost_cells(struct document *findings, const struct point *point)
 {
-    char text[UNITS_TEXT];
-
-    document_cell(findings, "%s", lab_time(text, sizeof(text), us));
+    point_cell_cpu(findings, point);
+    put_each(findings, point_own_median(point, POINT_SWITCHES));
+    put_time(findings, point_own_median(point, POINT_QUEUE_WAIT));
+    put_each(findings, point_own_median(point, POINT_LOCK_WAITS));
 }
 
 static void put_model_cost(struct document *findings, const struct model_grid *grid, enum way way)
@@ -158,18 +177,7 @@ static void put_model_cost(struct document *findings, const struct model_grid *g
     char title[LAB_TITLE];
 
     snprintf(title, sizeof(title), "The server, per request, %s", ways[way]);
-    findings_table(findings, title, heads);
-    for (size_t m = 0; m < MODELS; m++)
-        for (size_t s = 0; s < MODEL_STEPS; s++) {
-            const struct point *point = grid_point(grid, way, m, s);
-
-            document_row(findings, DOCUMENT_NORMAL);
-            document_cell(findings, "%s, %u", models[m].name, model_steps[s]);
-            point_cell_cpu(findings, point);
-            put_each(findings, point_own_median(point, POINT_SWITCHES));
-            put_time(findings, point_own_median(point, POINT_QUEUE_WAIT));
-            put_each(findings, point_own_median(point, POINT_LOCK_WAITS));
-        }
+    put_model_table(findings, grid, way, title, heads, put_cost_cells);
 }
 
 static double memory_with_most(const struct model_grid *grid, size_t model)
