@@ -20,10 +20,10 @@ struct message_certificates;
 struct message_keys_set;
 
 /*
- * Reads the certificates and keys that CONFIG names, and then, unless DIRECTORY is -1, those of
- * [acme] in DIRECTORY, its state directory, which it closes: one that is missing or cannot be used is replaced by a
- * self-signed one. Returns NULL with WHY, which begins with the key of CONFIG, if one of the files
- * is missing, invalid or does not fit.
+ * Reads the certificates and keys that CONFIG names. Returns NULL with WHY, which begins with the
+ * key of CONFIG, if one of the files is missing, invalid or does not fit. Unless DIRECTORY is -1,
+ * it is the state directory of [acme]: reads its certificates, too, replaces each that is missing
+ * or unusable by a self-signed one, and closes DIRECTORY.
  */
 struct certificate_set *certificate_set_load(const struct config *config, int directory, char *why,
                                              size_t size);
