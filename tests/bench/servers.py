@@ -156,6 +156,7 @@ class Peer:
     key = ""
     version_option = "-v"
     tls = False  # measured over TLS
+    keys_process = False  # the private key is in a process of its own, if the server has one
 
     def __init__(self, path=None):
         self.path = path or binary(self.key)
@@ -256,7 +257,8 @@ listen: {{ host: 127.0.0.1, port: {port} }}
 listen:
   host: 127.0.0.1
   port: {tls_port}
-  ssl: {{ certificate-file: {pem}, key-file: {key}, cipher-suite: "{TLS_CIPHERS}", neverbleed: OFF }}
+  ssl: {{ certificate-file: {pem}, key-file: {key}, cipher-suite: "{TLS_CIPHERS}",
+    neverbleed: {"ON" if self.keys_process else "OFF"} }}
 ssl-session-resumption: {{ mode: {"ticket" if tickets else "off"} }}
 {access}
 hosts:
