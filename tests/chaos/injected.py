@@ -718,17 +718,19 @@ class Session(traitor.Session):
             client.stdin.write(name + "\n")
             client.stdin.flush()
 
+        attacks = {kind: [name for name in names if not self.wanted or kind in self.wanted or f"{kind}.{name}" in self.wanted]
+                   for kind, names in self.KINDS_OF_ATTACKS.items()}
+        attacks = {kind: names for kind, names in attacks.items() if names}
         for _ in range(4):
-            for kind in self.KINDS_OF_ATTACKS:
+            for kind, names in attacks.items():
                 begin(f"calm.{kind}")
                 time.sleep(seconds)
                 begin(kind)
                 end = time.monotonic() + seconds
-                names = [name for name in self.KINDS_OF_ATTACKS[kind] if not self.wanted or f"{kind}.{name}" in self.wanted]
-                while names and time.monotonic() < end:
+                while time.monotonic() < end:
                     self.attack(kind, self.numbers.choice(names))
         times = json.loads(client.communicate()[0])
-        for kind in self.KINDS_OF_ATTACKS:
+        for kind in attacks:
             calm, attacked = times.get(f"calm.{kind}", []), times.get(kind, [])
             pairs = [(statistics.median(each) * 1e3, self.percentile(each) * 1e3) for each in (calm, attacked)]
             print(f"injected: {kind}: {len(calm)} answers without attacks, {len(attacked)} with; median {pairs[0][0]:.2f} and "
