@@ -116,10 +116,10 @@ int board_control(board_handler handle, const char *commands);
     METRIC(connections_closed, 0, 0, 0, "closed", "Connections closed by either side")             \
     METRIC(lock_waits, 0, 0, 0, "lock waits", "Waits for a mutex that another thread held")        \
     METRIC(lock_wait, 0, 0, 2, "lock wait", "Time spent in these waits")                           \
-    METRIC(queue_length, 1, 1, 0, "queued", "Items in the queue between threads")                  \
+    METRIC(queue_length, 1, 1, 0, "waiting", "Items in the queue between threads")                 \
     METRIC(queue_capacity, 1, 1, 0, "queue places", "Items that the queue can hold")               \
     METRIC(queue_taken, 1, 0, 0, "taken", "Items taken from the queue")                            \
-    METRIC(queue_wait, 1, 0, 2, "in queue", "Time that these items spent in the queue")            \
+    METRIC(queue_wait, 1, 0, 2, "waited", "Time that these items spent in the queue")              \
     METRIC(queue_dropped, 1, 0, 0, "dropped", "Items dropped because the queue was full")
 #define WSBOARD_METRIC_ID(name, scope, kind, unit, label, help) WSBOARD_##name,
 #define WSBOARD_METRIC_LINE(name, scope, kind, unit, label, help)                                  \
