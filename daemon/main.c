@@ -77,7 +77,7 @@ static int check_config(const struct config *config, const struct options *optio
     if (log_files_check(config, why, sizeof(why)) != 0)
         return print_failure(why);
     if (action == OPTIONS_DUMP) {
-        config_print(config, stdout);
+        config_print(config, true, stdout);
     } else {
         fputs("webserverd: the configuration ", stdout);
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");

@@ -267,7 +267,7 @@ static void print_networks(const char *key, const struct config_networks *networ
     if (strchr(networks->text, '@') != NULL)
         fprintf(out, "# %zu networks, checksum %016" PRIx64 "\n", set->count,
                 hash_bytes((const char *)set->item, set->count * sizeof(*set->item), 0));
-    fprintf(out, "%s = %s\n", key, networks->text);
+    config_value_print(key, networks->text, out);
 }
 
 void config_access_print(const struct config *config, FILE *out)
@@ -279,9 +279,9 @@ void config_access_print(const struct config *config, FILE *out)
         print_networks("allow", &section->allow, out);
         print_networks("deny", &section->deny, out);
         if (section->realm != NULL)
-            fprintf(out, "realm = %s\n", section->realm);
+            config_value_print("realm", section->realm, out);
         if (section->users.file != NULL)
-            fprintf(out, "users = %s\n", section->users.file);
+            config_value_print("users", section->users.file, out);
     }
 }
 

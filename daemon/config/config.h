@@ -40,6 +40,12 @@ struct config_networks {
     char *text; /* the list as written, with the names of its files; NULL: not set */
 };
 
+/* A line of a source. */
+struct config_line {
+    const char *source; /* "etc/webserver.ini", "-o 2", "default"; NULL: none */
+    size_t number;      /* from 1; 0: not of a file */
+};
+
 /* A line of [headers]: sets the field NAME in responses within SCOPE. */
 struct config_header {
     const char *host;  /* the first name of a [host]; "": all hosts */
@@ -47,6 +53,7 @@ struct config_header {
     bool always;       /* [headers always …]: a freshness field for errors, too */
     const char *name;
     const char *value; /* "": removes the field that a wider scope sets */
+    struct config_line line;
 };
 
 struct config_user {
@@ -100,7 +107,7 @@ struct config_redirect {
         target; /* REDIRECT_TO: a path, a URL or "https:", encoded; REDIRECT_TRY: a path, or NULL */
     bool rest;  /* the rest of the path follows target */
     bool try_file, try_directory;
-    size_t file_line; /* 0: not from the file */
+    struct config_line line;
 };
 
 struct config_range {
@@ -154,6 +161,7 @@ struct config {
     /* [mime]: mime_count pairs. */
     const char **mime_extensions;
     const char **mime_types;
+    struct config_line *mime_lines;
     size_t mime_count;
     /* [headers]. */
     struct config_header *headers;
@@ -177,7 +185,8 @@ struct config {
     /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
     struct config_words acme_names;
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
-    char **origins; /* [KEY_COUNT]: where each value was set; see config_origin() */
+    char **origins;              /* [KEY_COUNT]: where each value was set; see config_origin() */
+    struct config_words sources; /* their names, to which the lines point */
 };
 
 enum config_host_key {
@@ -191,7 +200,8 @@ enum config_host_key {
 struct config_host {
     char **names; /* in lower case; the first one identifies the host; "*.example.org" */
     size_t name_count;
-    bool given[HOST_KEY_COUNT]; /* set by the section, which then owns the value */
+    bool given[HOST_KEY_COUNT];              /* set by the section, which then owns the value */
+    struct config_line line[HOST_KEY_COUNT]; /* where */
 #define HOST_KEY(name, section, key) __typeof__(((struct config *)0)->section##_##key) name;
 #include "common/config_host.def"
 #undef HOST_KEY

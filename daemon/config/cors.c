@@ -280,7 +280,7 @@ void config_cors_print(const struct config *config, FILE *out)
             const char *list = *(char *const *)((const char *)section + list_keys[key].list_offset);
 
             if (list != NULL)
-                fprintf(out, "%s = %s\n", list_keys[key].name.start, list);
+                config_value_print(list_keys[key].name.start, list, out);
         }
         if (section->has_max_age)
             fprintf(out, "max_age = %us\n", section->max_age_s);

@@ -183,8 +183,8 @@ const char *config_field_fault(struct span name, const char *value, struct span 
     if (value[start.length] != '\0' && value[start.length] != ' ' &&
         (start.length == 0 || (value[start.length] == ':' && span_is_nocase(start, name))))
         return "write the value alone, after one '='";
-    if (strstr(value, "${") != NULL || strstr(value, "{{") != NULL)
-        return "there are no variables; was a template not filled in?";
+    if (strstr(value, "{{") != NULL)
+        return "was a template not filled in?";
     for (size_t i = 0; i < ARRAY_LENGTH(grammars); i++)
         if (span_is_nocase(name, span_of(grammars[i].name)))
             return fault_of_grammar(&grammars[i], value, element);

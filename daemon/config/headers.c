@@ -236,17 +236,14 @@ static bool check_always(struct config_report *report, const struct config_entry
 }
 
 /* Makes room for one more line. Returns 0 or -1; existing lines are kept in both cases. */
-static int grow_header_lines(struct config *config, size_t **lines)
+static int grow_header_lines(struct config *config)
 {
     size_t count = config->header_count + 1;
     struct config_header *headers = realloc(config->headers, count * sizeof(*headers));
-    size_t *more = realloc(*lines, count * sizeof(**lines));
 
     if (headers != NULL)
         config->headers = headers;
-    if (more != NULL)
-        *lines = more;
-    return headers != NULL && more != NULL ? 0 : -1;
+    return headers != NULL ? 0 : -1;
 }
 
 static void free_line(const struct config_header *line)
@@ -262,12 +259,15 @@ static void store_header(struct config_draft *draft, const struct config_entry *
 {
     struct config *config = draft->config;
     const struct argument argument = argument_of(entry);
-    struct config_header line = {
-        strndup(argument.host.start, argument.host.length), strdup(argument.path.text),
-        argument.always, strndup(entry->key.start, entry->key.length), strdup(entry->value)};
+    struct config_header line = {strndup(argument.host.start, argument.host.length),
+                                 strdup(argument.path.text),
+                                 argument.always,
+                                 strndup(entry->key.start, entry->key.length),
+                                 strdup(entry->value),
+                                 config_entry_line(entry)};
 
     if (line.host == NULL || line.scope == NULL || line.name == NULL || line.value == NULL ||
-        (i == config->header_count && grow_header_lines(config, &draft->header_lines) != 0)) {
+        (i == config->header_count && grow_header_lines(config) != 0)) {
         free_line(&line);
         config_report_error(&draft->report, &entry->key_place, "", "out of memory");
         return;
@@ -277,7 +277,6 @@ static void store_header(struct config_draft *draft, const struct config_entry *
     else
         config->header_count++;
     config->headers[i] = line;
-    draft->header_lines[i] = entry->key_place.line;
 }
 
 /* Adds the fields of a preset that the section does not set; its later lines replace them. */
@@ -320,9 +319,9 @@ void config_header_add(struct config_draft *draft, const struct config_entry *en
     if (span_is(entry->key, SPAN("preset"))) {
         if (check_always(report, entry))
             add_preset_headers(draft, entry);
-    } else if (i < draft->config->header_count && draft->header_lines[i] > 0 &&
+    } else if (i < draft->config->header_count && draft->config->headers[i].line.number > 0 &&
                entry->key_place.line > 0) {
-        config_report_duplicate(report, entry, draft->header_lines[i]);
+        config_report_duplicate(report, entry, &draft->config->headers[i].line);
     } else if (check_field_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
                check_field_value(report, entry) && check_field_meaning(report, entry) &&
                check_written_field(report, entry) && check_always(report, entry)) {
@@ -520,20 +519,20 @@ static size_t find_mime_pair(const struct config *config, struct span extension)
 }
 
 /* Makes room for one more pair. Returns 0 or -1; existing pairs are kept in both cases. */
-static int grow_pairs(struct config *config, size_t **lines)
+static int grow_pairs(struct config *config)
 {
     size_t count = config->mime_count + 1;
     const char **extensions = realloc((void *)config->mime_extensions, count * sizeof(*extensions));
     const char **types = realloc((void *)config->mime_types, count * sizeof(*types));
-    size_t *more = realloc(*lines, count * sizeof(**lines));
+    struct config_line *lines = realloc(config->mime_lines, count * sizeof(*lines));
 
     if (extensions != NULL)
         config->mime_extensions = extensions;
     if (types != NULL)
         config->mime_types = types;
-    if (more != NULL)
-        *lines = more;
-    return extensions != NULL && types != NULL && more != NULL ? 0 : -1;
+    if (lines != NULL)
+        config->mime_lines = lines;
+    return extensions != NULL && types != NULL && lines != NULL ? 0 : -1;
 }
 
 /* Sets pair I, which may be new. */
@@ -543,8 +542,7 @@ static void store_pair(struct config_draft *draft, const struct config_entry *en
     char *extension = strndup(entry->key.start, entry->key.length);
     char *type = strdup(entry->value);
 
-    if (extension == NULL || type == NULL ||
-        (i == config->mime_count && grow_pairs(config, &draft->mime_lines) != 0)) {
+    if (extension == NULL || type == NULL || (i == config->mime_count && grow_pairs(config) != 0)) {
         free(extension);
         free(type);
         config_report_error(&draft->report, &entry->key_place, "", "out of memory");
@@ -558,7 +556,7 @@ static void store_pair(struct config_draft *draft, const struct config_entry *en
     }
     config->mime_extensions[i] = extension;
     config->mime_types[i] = type;
-    draft->mime_lines[i] = entry->key_place.line;
+    config->mime_lines[i] = config_entry_line(entry);
 }
 
 void config_mime_add(struct config_draft *draft, const struct config_entry *entry)
@@ -566,8 +564,9 @@ void config_mime_add(struct config_draft *draft, const struct config_entry *entr
     struct config_report *report = &draft->report;
     size_t i = find_mime_pair(draft->config, entry->key);
 
-    if (i < draft->config->mime_count && draft->mime_lines[i] > 0 && entry->key_place.line > 0)
-        config_report_duplicate(report, entry, draft->mime_lines[i]);
+    if (i < draft->config->mime_count && draft->config->mime_lines[i].number > 0 &&
+        entry->key_place.line > 0)
+        config_report_duplicate(report, entry, &draft->config->mime_lines[i]);
     else if (!config_consists_of(entry->key, extension_bytes))
         config_report_error(report, &entry->key_place,
                             "write the extension without the dot: html, not .html",

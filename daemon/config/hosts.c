@@ -114,7 +114,7 @@ static size_t new_host(struct config_draft *draft)
             return SIZE_MAX;
     }
     config->hosts[count - 1] = (struct config_host){.names = NULL};
-    draft->hosts[count - 1] = (struct config_host_draft){.given_in_line = {0}};
+    draft->hosts[count - 1] = (struct config_host_draft){.set_at = {{.line = 0}}};
     config->host_count = count;
     return count - 1;
 }
@@ -188,6 +188,7 @@ static void set_value(struct config_draft *draft, size_t number, enum config_hos
 
 void config_host_add(struct config_draft *draft, const struct config_entry *entry)
 {
+    struct config_line *line;
     size_t number;
     enum config_host_key key;
 
@@ -210,11 +211,12 @@ void config_host_add(struct config_draft *draft, const struct config_entry *entr
         report_unknown_key(draft, entry);
         return;
     }
-    if (draft->hosts[number].given_in_line[key] > 0 && entry->key_place.line > 0) {
-        config_report_duplicate(&draft->report, entry, draft->hosts[number].given_in_line[key]);
+    line = &draft->config->hosts[number].line[key];
+    if (line->number > 0 && entry->key_place.line > 0) {
+        config_report_duplicate(&draft->report, entry, line);
         return;
     }
-    draft->hosts[number].given_in_line[key] = entry->key_place.line;
+    *line = config_entry_line(entry);
     set_value(draft, number, key, entry);
 }
 

@@ -46,11 +46,11 @@ enum {
 
 /* A word in a line of a source. Everything is borrowed. */
 struct config_place {
-    const char *source; /* "etc/webserver.ini", "-o 2", "default" */
-    size_t line;        /* from 1; 0: the source is one line without a number */
-    struct span text;   /* the whole line; start NULL: show none */
-    size_t offset;      /* of the word in text, bytes */
-    size_t length;      /* of the word, bytes; 0 is shown as one caret */
+    const char *source; /* as in struct config_line, and so is the next */
+    size_t line;
+    struct span text; /* the whole line; start NULL: show none */
+    size_t offset;    /* of the word in text, bytes */
+    size_t length;    /* of the word, bytes; 0 is shown as one caret */
 };
 
 struct config_report {
@@ -73,11 +73,14 @@ int config_fault_memory(const struct config_faults *faults);
 /* --- reader.c --- */
 
 /*
- * Parses the text of a configuration into entries (section, key, value). Pure; any thread.
+ * Parses the text of a configuration into entries (section, key, value). Any thread.
  *
  * The format: lines "key = value" below "[section]". Blanks at the start and end of a line, and
  * around key, value and section, mean nothing. A line that begins with '#' or ';' is a comment, and
  * so is the rest of a line after a blank and ';', except in values that may have a ';'.
+ *
+ * Variables in values and in the arguments of sections are replaced (variables.c). A line "include =
+ * PATTERN" may be anywhere; its entry has no section.
  */
 
 enum {
@@ -87,12 +90,13 @@ enum {
 
 /* A key with its value. Borrowed: the line lives as long as the text, the rest during the call. */
 struct config_entry {
-    const char *section;  /* a valid one */
+    const char *section;  /* a valid one; NULL: include */
     struct span argument; /* of the section, "/prefix" in [headers /prefix]; length 0: none */
     struct span key;      /* empty: the line [host …] itself */
     struct config_place key_place;
     const char *value;   /* may be empty */
     size_t value_offset; /* where it begins in the line */
+    size_t written;      /* bytes of the value as written, with variables; 0: it has none */
 };
 
 /* The place of LENGTH bytes at OFFSET of ENTRY's value. */
@@ -117,9 +121,14 @@ bool config_consists_of(struct span text, const char *bytes);
 /* The same for a token of RFC 9110 section 5.6.2. */
 bool config_is_token(struct span text);
 
-/* Reports that ENTRY's key is already set on line FIRST of the file. */
+/* Reports that ENTRY's key is already set on the line FIRST of a file. */
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
-                             size_t first);
+                             const struct config_line *first);
+
+static inline struct config_line config_entry_line(const struct config_entry *entry)
+{
+    return (struct config_line){entry->key_place.source, entry->key_place.line};
+}
 
 /* The first '=' of LINE that is not between double quotes, which paths may have; or NULL. */
 const char *config_find_equals(struct span line);
@@ -136,6 +145,25 @@ typedef void config_entry_handler(void *owner, const struct config_entry *entry)
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
                  config_entry_handler *handle, void *owner);
 
+/* --- variables.c --- */
+
+/*
+ * Variables: ${NAME} and ${NAME:-default} are those of the environment, ${file:NAME} a credential: the
+ * file NAME in $CREDENTIALS_DIRECTORY, or of any directory if NAME begins with '/'. "$${" is a
+ * literal "${". A '$' before anything else is one.
+ */
+
+/*
+ * The text at PLACE with its variables replaced, which the caller frees. If PATHS, a credential is
+ * the path of its file, else its content without the end of the last line. NULL: there is no
+ * variable, or, with *FAILED, after a report.
+ */
+char *config_variables_expand(const struct config_place *place, bool paths, bool *failed,
+                              struct config_report *report);
+
+/* Prints the line of the key NAME so that it can be read again. */
+void config_value_print(const char *name, const char *value, FILE *out);
+
 /* --- load.c --- */
 
 /*
@@ -143,6 +171,11 @@ void config_read(const char *name, const char *text, size_t length, struct confi
  * has more.
  */
 char *config_text_read(int fd, size_t max, size_t *length);
+
+struct config_draft;
+
+/* Sets the value of ENTRY; reports errors. */
+void config_entry_add(struct config_draft *draft, const struct config_entry *entry);
 
 /* --- check.c --- */
 
@@ -154,20 +187,22 @@ char *config_text_read(int fd, size_t max, size_t *length);
 /* Where the values of a [host] were set. */
 struct config_host_draft {
     struct config_place set_at[HOST_KEY_COUNT];
-    size_t given_in_line[HOST_KEY_COUNT]; /* of the file; 0: not in the file */
 };
 
 struct config_draft {
     struct config *config;
     struct config_report report;
-    const char *base;                      /* directory for the current source's relative paths */
-    struct config_place set_at[KEY_COUNT]; /* where the value in force was set */
-    bool given[KEY_COUNT];                 /* not the default */
-    bool faulty[KEY_COUNT];                /* its last text was invalid */
-    size_t given_in_line[KEY_COUNT];       /* of the file; 0: not in the file */
-    size_t *mime_lines;                    /* the same for each pair of [mime] */
-    size_t *header_lines;                  /* and for each line of [headers] */
-    struct config_host_draft *hosts;       /* of each host */
+    const char *working;                    /* directory */
+    const char *base;                       /* directory for the current source's relative paths */
+    struct config_place set_at[KEY_COUNT];  /* where the value in force was set */
+    bool given[KEY_COUNT];                  /* not the default */
+    bool faulty[KEY_COUNT];                 /* its last text was invalid */
+    bool expanded[KEY_COUNT];               /* it has variables */
+    struct config_line given_in[KEY_COUNT]; /* number 0: not in a file */
+    struct config_host_draft *hosts;        /* of each host */
+    struct config_file *file;               /* that is read; see include.c */
+    struct config_file *files;              /* all that have been read, the last one first */
+    size_t file_bytes;                      /* of all of them */
 };
 
 static inline void *config_draft_field(const struct config_draft *draft,
@@ -191,6 +226,24 @@ void config_draft_complete(struct config_draft *draft);
  * NULL.
  */
 void config_draft_check(struct config_draft *draft, const struct config_system *system);
+
+/* --- include.c --- */
+
+/*
+ * Reads the file of SOURCES and those that it includes: the names that match a pattern in their
+ * order, which may be none. Relative paths of each file are below its directory. Returns false after
+ * a report if there is no such file.
+ */
+bool config_file_read(struct config_draft *draft, const struct config_sources *sources);
+
+/* The absolute directory of FILE (NULL: none), below WORKING; the caller frees it. */
+char *config_file_directory(const char *file, const char *working);
+
+/* Frees the texts of all files, to which the places in DRAFT point. */
+void config_files_free(struct config_draft *draft);
+
+/* A copy of NAME that lives as long as the configuration; NULL: out of memory. */
+const char *config_source_name(struct config *config, const char *name);
 
 /* --- hosts.c --- */
 

@@ -3,7 +3,6 @@
 #include "common/macros.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,41 +56,6 @@ char *config_text_read(int fd, size_t max, size_t *length)
     return NULL;
 }
 
-/* Returns the content of FILE in a new buffer, or NULL after a report. */
-static char *read_config_file(const char *file, size_t *length, struct config_report *report)
-{
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    char *text = fd >= 0 ? config_text_read(fd, CONFIG_TEXT_MAX, length) : NULL;
-
-    if (text == NULL)
-        report_file(report, file,
-                    errno == EISDIR  ? "name a file in it"
-                    : errno == EFBIG ? "is this the right file?"
-                                     : "name a readable file with -f FILE",
-                    errno == EISDIR  ? "it is a directory"
-                    : errno == EFBIG ? "the file is larger than 16 MiB"
-                                     : strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
-/* The absolute directory of FILE, relative to WORKING; the caller frees it. NULL: out of memory. */
-static char *directory_of_file(const char *file, const char *working)
-{
-    const char *slash = file == NULL ? NULL : strrchr(file, '/');
-    char *directory, *joined;
-
-    if (slash == NULL)
-        return strdup(working);
-    directory = strndup(file, slash == file ? 1 : (size_t)(slash - file));
-    if (directory == NULL || directory[0] == '/')
-        return directory;
-    joined = config_path_join(working, directory);
-    free(directory);
-    return joined;
-}
-
 /* Entries. */
 
 enum {
@@ -142,11 +106,11 @@ static void set_key(struct config_draft *draft, const struct config_key *key,
     memcpy(field, fresh, field_size(key->type));
     draft->faulty[number] = false;
     draft->set_at[number] = config_entry_place(entry, 0, strlen(entry->value));
+    draft->expanded[number] = entry->written > 0;
 }
 
-static void add_config_entry(void *owner, const struct config_entry *entry)
+void config_entry_add(struct config_draft *draft, const struct config_entry *entry)
 {
-    struct config_draft *draft = owner;
     static const struct {
         const char *section;
         void (*add)(struct config_draft *draft, const struct config_entry *entry);
@@ -172,12 +136,12 @@ static void add_config_entry(void *owner, const struct config_entry *entry)
         return;
     }
     number = (size_t)(key - config_keys);
-    if (draft->given_in_line[number] > 0 && entry->key_place.line > 0) {
-        config_report_duplicate(&draft->report, entry, draft->given_in_line[number]);
+    if (draft->given_in[number].number > 0 && entry->key_place.line > 0) {
+        config_report_duplicate(&draft->report, entry, &draft->given_in[number]);
         return;
     }
     if (entry->key_place.line > 0)
-        draft->given_in_line[number] = entry->key_place.line;
+        draft->given_in[number] = config_entry_line(entry);
     draft->given[number] = true;
     set_key(draft, key, entry);
 }
@@ -290,16 +254,13 @@ static void apply_override(struct config_draft *draft, const char *text, const c
     copy = strndup(value.start, value.length);
     entry.value = copy;
     if (copy != NULL)
-        add_config_entry(draft, &entry);
+        config_entry_add(draft, &entry);
     else
         config_report_error(&draft->report, &whole, "", "out of memory");
     free(copy);
 }
 
 /* Loading. */
-
-/* The name of an override in messages: "-o 1", "-o 2" … */
-typedef char override_name[sizeof("-o 18446744073709551615")];
 
 /*
  * Without a file and without a root, the server is a quick one for the working directory: it lists
@@ -317,31 +278,34 @@ static void set_quick_defaults(struct config_draft *draft, const struct config_s
         apply_override(draft, defaults[i], "default");
 }
 
-/*
- * Applies all sources in order. Relative paths are below WORKING, those of the file below
- * FILE_DIRECTORY. NAMES has room for the name of each override.
- */
-static void apply_sources(struct config_draft *draft, const struct config_sources *sources,
-                          const char *working, const char *file_directory, override_name *names)
+/* Applies all sources in order. Relative paths of overrides are below the working directory. */
+static void apply_sources(struct config_draft *draft, const struct config_sources *sources)
 {
-    draft->base = file_directory;
+    char *directory = config_file_directory(sources->file, draft->working);
+    bool read = true;
+
+    draft->base = directory != NULL ? directory : draft->working;
     set_defaults(draft);
-    if (sources->text != NULL)
-        config_read(sources->file, sources->text, sources->length, &draft->report, add_config_entry,
-                    draft);
-    draft->base = working;
+    if (sources->file != NULL)
+        read = config_file_read(draft, sources);
+    free(directory);
+    draft->base = draft->working;
     if (sources->file == NULL)
         set_quick_defaults(draft, sources);
     for (size_t i = 0; i < sources->override_count; i++) {
-        snprintf(names[i], sizeof(names[i]), "-o %zu", i + 1);
-        apply_override(draft, sources->overrides[i], names[i]);
+        char text[sizeof("-o 18446744073709551615")];
+        const char *name;
+
+        snprintf(text, sizeof(text), "-o %zu", i + 1);
+        name = config_source_name(draft->config, text);
+        apply_override(draft, sources->overrides[i], name != NULL ? name : "-o");
     }
     config_draft_complete(draft);
     config_hosts_complete(draft);
     config_acme_complete(draft);
     if (config_paths_index(draft->config) != 0)
         report_file(&draft->report, "[redirect]", "", "out of memory");
-    if (sources->file == NULL || sources->text != NULL) {
+    if (read) {
         config_draft_check(draft, sources->system);
         config_acme_check(draft);
     }
@@ -356,7 +320,10 @@ static void note_origins(struct config *config, const struct config_draft *draft
 
         if (place->line > 0)
             snprintf(line, sizeof(line), ":%zu", place->line);
-        if (place->source != NULL && asprintf(&text, "%s%s", place->source, line) >= 0)
+        if (place->source != NULL &&
+            asprintf(&text, "%s%s%s%.*s", place->source, line, draft->expanded[i] ? ": " : "",
+                     draft->expanded[i] ? (int)place->length : 0,
+                     place->text.start + place->offset) >= 0)
             config->origins[i] = text;
     }
 }
@@ -377,32 +344,21 @@ const char *config_origin(const struct config *config, size_t key)
 int config_load(struct config *config, const struct config_sources *sources, FILE *errors)
 {
     struct config_draft draft = {.config = config, .report = {.out = errors}};
-    struct config_sources read = *sources;
-    override_name *names = calloc(sources->override_count + 1, sizeof(*names));
-    char *text = NULL, *working = getcwd(NULL, 0), *file_directory = NULL;
+    char *working = getcwd(NULL, 0);
 
     memset(config, 0, sizeof(*config));
-    if (working != NULL)
-        file_directory = directory_of_file(sources->file, working);
-    if (sources->file != NULL && sources->text == NULL) {
-        text = read_config_file(sources->file, &read.length, &draft.report);
-        read.text = text;
-    }
-    if (file_directory == NULL || names == NULL)
+    draft.working = working;
+    if (working == NULL)
         report_file(&draft.report, "working directory", "", strerror(errno));
     else
-        apply_sources(&draft, &read, working, file_directory, names);
+        apply_sources(&draft, sources);
     note_origins(config, &draft);
     config_report_end(&draft.report);
     if (draft.report.errors > 0)
         config_free(config);
-    free(draft.mime_lines);
-    free(draft.header_lines);
     free(draft.hosts);
-    free(names);
-    free(file_directory);
+    config_files_free(&draft);
     free(working);
-    free(text);
     return (int)draft.report.errors;
 }
 
@@ -429,6 +385,8 @@ void config_free(struct config *config)
     free(config->headers);
     free((void *)config->mime_extensions);
     free((void *)config->mime_types);
+    free(config->mime_lines);
+    config_words_free(&config->sources);
     for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++)
         free(config->origins[i]);
     free(config->origins);

@@ -66,9 +66,10 @@ bool config_has_certificate(const struct config *config);
 
 /*
  * Prints CONFIG as a file that config_load() reads back to the same values, with the help of each
- * key. Exception: a value with more than about 190 bytes without a blank does not fit a line.
+ * key; if ORIGINS, also where each value was set
+ * that is not a default.
  */
-void config_print(const struct config *config, FILE *out);
+void config_print(const struct config *config, bool origins, FILE *out);
 
 /*
  * Calls FOUND for the title, such as "[host example.org]" (not terminated), of each section without

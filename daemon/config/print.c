@@ -1,5 +1,6 @@
 #include "daemon/config/internal.h"
 
+#include "common/escape.h"
 #include "daemon/base/memory_file.h"
 
 #include <stdbool.h>
@@ -27,18 +28,32 @@ static void print_help(FILE *out, const char *help)
     }
 }
 
-static void print_value(FILE *out, const char *name, const char *value)
+/* As a comment, if ORIGINS. */
+static void print_line_of_value(FILE *out, const struct config_line *line, bool origins)
 {
-    fprintf(out, "%s = %s\n", name, value);
+    if (!origins || line->source == NULL)
+        return;
+    fputs("# ", out);
+    escape_print(out, line->source);
+    if (line->number > 0)
+        fprintf(out, ":%zu", line->number);
+    fputc('\n', out);
 }
 
-static void print_config_key(FILE *out, const struct config_key *key, const struct config *config)
+static void print_config_key(FILE *out, const struct config_key *key, const struct config *config,
+                             bool origins)
 {
+    const char *origin = config_origin(config, (size_t)(key - config_keys));
     char *value = config_value_text(key, (const char *)config + key->offset);
 
     print_help(out, key->help);
+    if (origins && strcmp(origin, "default") != 0) {
+        fputs("# ", out);
+        escape_print(out, origin);
+        fputc('\n', out);
+    }
     if (value != NULL)
-        print_value(out, key->name, value);
+        config_value_print(key->name, value, out);
     free(value);
 }
 
@@ -66,7 +81,7 @@ static void print_headers_title(FILE *out, const struct config_header *header)
 }
 
 /* [headers] itself first, then each scope with all of its lines. */
-static void print_headers(FILE *out, const struct config *config)
+static void print_headers(FILE *out, const struct config *config, bool origins)
 {
     for (int narrow = 0; narrow <= 1; narrow++)
         for (size_t i = 0; i < config->header_count; i++) {
@@ -80,13 +95,15 @@ static void print_headers(FILE *out, const struct config *config)
             if (narrow)
                 print_headers_title(out, header);
             for (size_t k = i; k < config->header_count; k++)
-                if (same_scope(&config->headers[k], header))
-                    print_value(out, config->headers[k].name, config->headers[k].value);
+                if (same_scope(&config->headers[k], header)) {
+                    print_line_of_value(out, &config->headers[k].line, origins);
+                    config_value_print(config->headers[k].name, config->headers[k].value, out);
+                }
         }
 }
 
 /* Those for all hosts, whose number is 0, then those of each host. */
-static void print_redirects(FILE *out, const struct config *config)
+static void print_redirects(FILE *out, const struct config *config, bool origins)
 {
     for (uint32_t host = 0; host <= config->host_count; host++) {
         bool has_title = host == 0;
@@ -99,12 +116,13 @@ static void print_redirects(FILE *out, const struct config *config)
             if (!has_title)
                 fprintf(out, "\n[redirect host %s]\n", rule->host);
             has_title = true;
+            print_line_of_value(out, &rule->line, origins);
             config_redirect_print(rule, out);
         }
     }
 }
 
-static void print_host(FILE *out, const struct config_host *host)
+static void print_host(FILE *out, const struct config_host *host, bool origins)
 {
     fputs("\n[host", out);
     for (size_t i = 0; i < host->name_count; i++)
@@ -116,44 +134,48 @@ static void print_host(FILE *out, const struct config_host *host)
         if (host->given[key])
             value = config_value_text(config_host_key_type((enum config_host_key)key),
                                       config_host_field(host, (enum config_host_key)key));
-        if (value != NULL && (value[0] != '\0' || key != HOST_KEY_key))
-            print_value(out, config_host_key_names[key], value);
+        if (value != NULL && (value[0] != '\0' || key != HOST_KEY_key)) {
+            print_line_of_value(out, &host->line[key], origins);
+            config_value_print(config_host_key_names[key], value, out);
+        }
         free(value);
     }
 }
 
 static void print_section(FILE *out, const struct config_section *section,
-                          const struct config *config)
+                          const struct config *config, bool origins)
 {
     if (strcmp(section->name, "host") == 0) {
         fputs("# Sites with their own names.\n", out);
         for (size_t i = 0; i < config->host_count; i++)
-            print_host(out, &config->hosts[i]);
+            print_host(out, &config->hosts[i], origins);
         return;
     }
     fprintf(out, "# %s\n[%s]\n", section->help, section->name);
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(config_keys[i].section, section->name) == 0)
-            print_config_key(out, &config_keys[i], config);
+            print_config_key(out, &config_keys[i], config, origins);
     if (strcmp(section->name, "headers") == 0)
-        print_headers(out, config);
+        print_headers(out, config, origins);
     if (strcmp(section->name, "access") == 0)
         config_access_print(config, out);
     if (strcmp(section->name, "cors") == 0)
         config_cors_print(config, out);
     if (strcmp(section->name, "redirect") == 0)
-        print_redirects(out, config);
+        print_redirects(out, config, origins);
 }
 
-void config_print(const struct config *config, FILE *out)
+void config_print(const struct config *config, bool origins, FILE *out)
 {
     for (size_t i = 0; i < config_section_count; i++) {
         if (i > 0)
             fputc('\n', out);
-        print_section(out, &config_sections[i], config);
+        print_section(out, &config_sections[i], config, origins);
     }
-    for (size_t i = 0; i < config->mime_count; i++)
-        print_value(out, config->mime_extensions[i], config->mime_types[i]);
+    for (size_t i = 0; i < config->mime_count; i++) {
+        print_line_of_value(out, &config->mime_lines[i], origins);
+        config_value_print(config->mime_extensions[i], config->mime_types[i], out);
+    }
 }
 
 /* Comparing */
@@ -173,7 +195,7 @@ static char *printed_config(const struct config *config)
 
     if (memory == NULL)
         return NULL;
-    config_print(config, memory);
+    config_print(config, false, memory);
     if (memstream_close(memory, &text) == 0)
         return text;
     free(text);

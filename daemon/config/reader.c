@@ -35,6 +35,10 @@ struct config_place config_entry_place(const struct config_entry *entry, size_t 
 {
     struct config_place place = entry->key_place;
 
+    if (entry->written > 0) { /* the value is not as in the line */
+        offset = 0;
+        length = entry->written;
+    }
     place.offset = entry->value_offset + offset;
     if (place.offset > place.text.length)
         place.offset = place.text.length;
@@ -93,10 +97,16 @@ bool config_is_token(struct span text)
 }
 
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
-                             size_t first)
+                             const struct config_line *first)
 {
-    config_report_error(report, &entry->key_place, "remove one of the two lines",
-                        "'%.*s' is already set on line %zu", CONFIG_QUOTED(entry->key), first);
+    if (first->source == entry->key_place.source)
+        config_report_error(report, &entry->key_place, "remove one of the two lines",
+                            "'%.*s' is already set on line %zu", CONFIG_QUOTED(entry->key),
+                            first->number);
+    else
+        config_report_error(report, &entry->key_place, "remove one of the two lines",
+                            "'%.*s' is already set in %s:%zu", CONFIG_QUOTED(entry->key),
+                            first->source, first->number);
 }
 
 /* Reading. */
@@ -111,6 +121,7 @@ struct reader {
     enum section_state state;
     const char *section;  /* the current one */
     struct span argument; /* of the section */
+    char *expanded;       /* what argument points to if it had variables */
 
     struct config_report *report;
     config_entry_handler *handle;
@@ -186,12 +197,29 @@ static void report_malformed(const struct reader *reader, struct span line)
     config_report_error(reader->report, &place, advice, "the line has no '='");
 }
 
+/* True if a credential in the value of KEY stands for its path. */
+static bool value_is_path(const char *section, struct span key)
+{
+    const struct config_key *type = section != NULL ? config_key_find(section, key) : NULL;
+
+    if (section != NULL && strcmp(section, "host") == 0)
+        for (int i = 0; i < HOST_KEY_COUNT && type == NULL; i++)
+            if (span_is(key,
+                        (struct span){config_host_key_names[i], strlen(config_host_key_names[i])}))
+                type = config_host_key_type((enum config_host_key)i);
+    return type != NULL
+               ? type->type == CONFIG_PATH || type->type == CONFIG_PATHS
+               : section == NULL || (strcmp(section, "access") == 0 && span_is(key, SPAN("users")));
+}
+
 /* LINE has no blanks around it. */
 static void read_entry(const struct reader *reader, struct span line)
 {
     const char *equals = config_find_equals(line), *end = line.start + line.length;
     struct config_entry entry = {.section = reader->section, .argument = reader->argument};
+    struct config_place place;
     struct span value;
+    bool failed = false;
     char *copy;
 
     if (reader->state == SECTION_INVALID)
@@ -201,20 +229,28 @@ static void read_entry(const struct reader *reader, struct span line)
         return;
     }
     entry.key = config_trim((struct span){line.start, (size_t)(equals - line.start)});
-    if (entry.key.length == 0 || reader->state == SECTION_NONE) {
+    if (span_is(entry.key, SPAN("include")))
+        entry.section = NULL;
+    else if (entry.key.length == 0 || reader->state == SECTION_NONE) {
         report_stray_key(reader, entry.key);
         return;
     }
     value = config_trim((struct span){equals + 1, (size_t)(end - equals - 1)});
-    if (!value_may_have_semicolons(reader->section, entry.key))
+    if (entry.section == NULL || !value_may_have_semicolons(reader->section, entry.key))
         value = without_comment(value);
-    copy = strndup(value.start, value.length);
+    place = place_of_word(reader, value);
+    copy = config_variables_expand(&place, value_is_path(entry.section, entry.key), &failed,
+                                   reader->report);
+    if (copy != NULL)
+        entry.written = value.length;
+    else if (!failed)
+        copy = strndup(value.start, value.length);
     entry.key_place = place_of_word(reader, entry.key);
     entry.value = copy;
     entry.value_offset = (size_t)(value.start - reader->line.start);
     if (copy != NULL)
         reader->handle(reader->owner, &entry);
-    else
+    else if (!failed)
         config_report_error(reader->report, &entry.key_place, "", "out of memory");
     free(copy);
 }
@@ -249,6 +285,8 @@ static void enter_section(struct reader *reader, struct span line)
     char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
     const struct config_section *section;
     struct span name, argument, after;
+    struct config_place place;
+    bool failed = false;
 
     if (end == NULL) {
         report_section_line(reader, line, "write [section]", "the ']' is missing");
@@ -266,9 +304,16 @@ static void enter_section(struct reader *reader, struct span line)
     }
     reader->state = SECTION_KNOWN;
     reader->section = section->name;
-    reader->argument = argument;
-    if (argument.length > 0 &&
-        !config_section_argument_fits(section->name, argument, advice, sizeof(advice)))
+    place = place_of_word(reader, argument);
+    free(reader->expanded);
+    reader->expanded = config_variables_expand(&place, false, &failed, reader->report);
+    reader->argument = reader->expanded != NULL
+                           ? config_trim((struct span){reader->expanded, strlen(reader->expanded)})
+                           : argument;
+    if (failed)
+        reader->state = SECTION_INVALID;
+    else if (reader->argument.length > 0 &&
+             !config_section_argument_fits(section->name, reader->argument, advice, sizeof(advice)))
         report_section_line(reader, argument, advice, "the section does not take this argument");
     else if (after.length > 0 && after.start[0] != '#' && after.start[0] != ';')
         report_section_line(reader, after, "put keys on a line of their own",
@@ -354,4 +399,5 @@ void config_read(const char *name, const char *text, size_t length, struct confi
     }
     while (next_line_of_text(&reader))
         read_line(&reader);
+    free(reader.expanded);
 }

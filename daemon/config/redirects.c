@@ -285,7 +285,7 @@ static int parse_redirect_host(const struct config_entry *entry, struct config_r
 static int store_redirect(struct config *config, const struct config_redirect *rule)
 {
     size_t count = config->redirect_count;
-    size_t at = rule->file_line > 0 ? count : 0; /* an override is first */
+    size_t at = rule->line.number > 0 ? count : 0; /* an override is first */
     struct config_redirect *rules = config->redirects;
 
     if ((count & (count - 1)) == 0) { /* room for twice as many at each power of two */
@@ -303,7 +303,7 @@ static int store_redirect(struct config *config, const struct config_redirect *r
 void config_redirect_add(struct config_draft *draft, const struct config_entry *entry)
 {
     struct config_report *report = &draft->report;
-    struct config_redirect rule = {.file_line = entry->key_place.line};
+    struct config_redirect rule = {.line = config_entry_line(entry)};
     size_t errors = report->errors;
 
     if (config_entry_check(entry, report) == 0 && parse_redirect_host(entry, &rule) == 0 &&
@@ -467,15 +467,18 @@ static void check_redirect(const struct config *config, const struct config_redi
                            struct steps *steps, struct config_report *report)
 {
     const struct config_redirect *shadow = find_shadow(config, rule);
-    const struct config_place place = {.source = "[redirect]", .line = rule->file_line};
+    const struct config_place place = {.source = rule->line.source, .line = rule->line.number};
     char key[CONFIG_PROBLEM_MAX], first[CONFIG_PROBLEM_MAX];
 
     redirect_key(rule, key, sizeof(key));
-    if (shadow != NULL && shadow->file_line > 0) { /* an override replaces rules on purpose */
+    if (shadow != NULL && shadow->line.number > 0) { /* an override replaces rules on purpose */
+        bool same = shadow->line.source == rule->line.source;
+
         redirect_key(shadow, first, sizeof(first));
         config_report_error(report, &place, "put it before that rule, or remove it",
-                            "the rule for %.100s never applies: %.100s on line %zu is first", key,
-                            first, shadow->file_line);
+                            "the rule for %.100s never applies: %.100s %s%s%s%zu is first", key,
+                            first, same ? "on line " : "in ", same ? "" : shadow->line.source,
+                            same ? "" : ":", shadow->line.number);
     } else if (shadow == NULL && rule->action == REDIRECT_TO &&
                end_of_redirect(config, rule, steps) == STEP_LOOPS) {
         config_report_error(report, &place, "a rule for its target must come first, such as pass",

@@ -74,7 +74,7 @@ static void store_config_text(struct master *master)
 
     if (memory == NULL)
         return;
-    config_print(master->config, memory);
+    config_print(master->config, false, memory);
     fclose(memory);
     if (text != NULL)
         segment_store_config(&master->segment, text);

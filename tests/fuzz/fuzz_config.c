@@ -30,7 +30,7 @@ static void check_round_trip(const struct config *config)
     struct config again;
     FILE *out = open_memstream(&first, &first_length);
 
-    config_print(config, out);
+    config_print(config, false, out);
     fclose(out);
     if (has_long_lines(first)) {
         free(first);
@@ -42,7 +42,7 @@ static void check_round_trip(const struct config *config)
                                       .system = &sandbox_config_system};
     MUST(config_load(&again, &sources, stderr) == 0);
     out = open_memstream(&second, &second_length);
-    config_print(&again, out);
+    config_print(&again, false, out);
     fclose(out);
     MUST(first_length == second_length && memcmp(first, second, first_length) == 0);
     config_free(&again);

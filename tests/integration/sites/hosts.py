@@ -1,5 +1,6 @@
 """Hosts: each name gets its own root and values; caches keep them apart; misdirected requests get 421."""
 import os
+import pathlib
 import socket
 
 from harness import client_context
@@ -144,8 +145,40 @@ def faults_of_hosts_are_reported(bench):
                         "[headers host a.example /p]\nX-A = 1\n")
     expect_in("is valid", server.check(), "valid hosts")
     dumped = run(*server.command("-T"))
-    for words in ("[host a.example b.example]\nindex = x.html\n", "[headers host a.example /p]\nX-A = 1\n"):
+    file = f"{server.directory}/webserver.ini"
+    for words in (f"[host a.example b.example]\n# {file}:7\nindex = x.html\n",
+                  f"[headers host a.example /p]\n# {file}:9\nX-A = 1\n"):
         expect_in(words, dumped, "-T")
+
+
+@test
+def reload_reads_included_files_and_the_first_environment(bench):
+    os.environ["SITE_OF_TEST"] = "one"
+    server = SiteServer(bench, "include = conf.d/*.ini\n[workers]\nprocesses = 1\n")
+    for name in ("one", "two"):
+        server.put(f"{name}/file", name)
+    server.put("conf.d/a.ini", "[host ${SITE_OF_TEST}.example]\nroot = ../${SITE_OF_TEST}\n")
+    with server:
+        os.environ["SITE_OF_TEST"] = "two"
+        server.expect("/file", 200, "one", host="one.example")
+        server.put("conf.d/b.ini", "[host b.${SITE_OF_TEST}.example]\nroot = ../two\n")
+        server.control("reload")
+        server.expect("/file", 200, "two", host="b.one.example")
+        server.expect("/file", 200, "one", host="one.example")
+        server.put("conf.d/c.ini", "[host c.example]\nroot = none\n")
+        expect_in("conf.d/c.ini:2", server.control("reload", check=False), "a bad included file")
+        expect(run(*server.command("-t"), check=False).count("conf.d/c.ini:2:8: error: "), 1, "the same of -t")
+        server.expect("/file", 200, "two", host="b.one.example")
+
+
+@test
+def container_needs_only_its_environment(bench):
+    file = pathlib.Path(__file__).resolve().parents[3] / "etc/container.ini"
+    environment = {"PORT": "8123", "WEB_ROOT": str(bench.site), "LOG_FORMAT": "json"}
+    shown = run("env", "-i", *(f"{name}={value}" for name, value in environment.items()), bench.programs / "webserverd",
+                "-f", file, "-T")
+    for words in ("\nlisten = *:8123\n", f"\nroot = {bench.site}\n", "\nformat = json\n", "\nlevel = info\n"):
+        expect_in(words, shown, "-T")
 
 
 def tls_get(server, sni, host):

@@ -102,7 +102,8 @@ def rules_of_a_host_come_first(bench):
                                        ("c.example", 301, "https://b.example/x")):
             expect(server.expect("/x", status, host=host)["location"], location, host)
         dumped = run(*server.command("-T"))
-        for words in ("/x = 301 /for-all\n", "[redirect host a.example]\n/x = 302 /for-a\n", "/* = 301 https://b.example/*"):
+        for words in ("/x = 301 /for-all\n", f"[redirect host a.example]\n# {server.directory}/webserver.ini:10\n/x = 302 /for-a\n",
+                      "/* = 301 https://b.example/*"):
             expect_in(words, dumped, "-T")
 
 
@@ -145,7 +146,7 @@ def faults_of_rules_are_reported(bench):
                         ("/a = 410 /b\n", "'/b' is too much"), ("/a = try\n", "tries nothing"),
                         ("/a = try fiel\n", "'fiel' is not file, directory"), ("/a = try /b file\n", "'file' is not file"),
                         ("/* = try file /$1.html\n", "there is no variable '$1'"), ("/* = try /x$uri 404\n", "variable '$uri'"),
-                        ("/a/* = 301 /b/$1\n", "there is no variable '$1'"), ("/a/* = 301 /b?x=${path}\n", "variable '$'"),
+                        ("/a/* = 301 /b/$1\n", "there is no variable '$1'"), ("/a/* = 301 /b?x=$${path}\n", "variable '$'"),
                         ("/a = pass\n[redirect host b.example]\n/a = pass\n", "there is no [host b.example]"),
                         ("/a = 301 https://h.example/b\n[host h.example]\n[redirect host h.example]\n"
                          "/b = 301 http://h.example/b\n", "the redirect of /b never ends")):

@@ -239,7 +239,7 @@ static char *print(const struct config *config)
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    config_print(config, out);
+    config_print(config, false, out);
     assert_int_equal(fclose(out), 0);
     return text;
 }

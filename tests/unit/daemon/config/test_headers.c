@@ -12,18 +12,18 @@
 #include <string.h>
 
 static const struct config_header lines[] = {
-    {"", "", false, "X-All", "1"},
-    {"", "", false, "Cache-Control", "max-age=1"},
-    {"", "", false, "Content-Language", "en"},
-    {"", "", false, "Content-Security-Policy", "default-src 'self'"},
-    {"", "", false, "Server", "ours"},
-    {"", "/", false, "X-Root", "1"},
-    {"", "/a", false, "Cache-Control", "max-age=2"},
-    {"", "/a/b", false, "cache-control", "max-age=3"},
-    {"", "/a b", false, "X-Blank", "1"},
-    {"", "*.css", false, "Cache-Control", "max-age=4"},
-    {"", "*.min.css", false, "Cache-Control", "max-age=5"},
-    {"", "*.html", false, "X-All", ""},
+    {"", "", false, "X-All", "1", {NULL, 0}},
+    {"", "", false, "Cache-Control", "max-age=1", {NULL, 0}},
+    {"", "", false, "Content-Language", "en", {NULL, 0}},
+    {"", "", false, "Content-Security-Policy", "default-src 'self'", {NULL, 0}},
+    {"", "", false, "Server", "ours", {NULL, 0}},
+    {"", "/", false, "X-Root", "1", {NULL, 0}},
+    {"", "/a", false, "Cache-Control", "max-age=2", {NULL, 0}},
+    {"", "/a/b", false, "cache-control", "max-age=3", {NULL, 0}},
+    {"", "/a b", false, "X-Blank", "1", {NULL, 0}},
+    {"", "*.css", false, "Cache-Control", "max-age=4", {NULL, 0}},
+    {"", "*.min.css", false, "Cache-Control", "max-age=5", {NULL, 0}},
+    {"", "*.html", false, "X-All", "", {NULL, 0}},
 };
 
 static const struct header_rules rules = {lines, ARRAY_LENGTH(lines)};
@@ -68,15 +68,15 @@ static void most_specific_rule_applies(void **state)
 
 /* Freshness of files and of errors. */
 static const struct config_header lives[] = {
-    {"", "", false, "X-All", "1"},
-    {"", "", false, "Cache-Control", "max-age=1"},
-    {"", "", false, "cdn-cache-control", "max-age=2"},
-    {"", "", false, "Expires", "0"},
-    {"", "/a", false, "Cache-Control", "max-age=3"},
-    {"", "/a", true, "Cache-Control", "max-age=4"},
-    {"", "", true, "Surrogate-Control", "max-age=5"},
-    {"", "*.js", true, "Surrogate-Control", ""},
-    {"", "", false, "Cache-Status", "hit"},
+    {"", "", false, "X-All", "1", {NULL, 0}},
+    {"", "", false, "Cache-Control", "max-age=1", {NULL, 0}},
+    {"", "", false, "cdn-cache-control", "max-age=2", {NULL, 0}},
+    {"", "", false, "Expires", "0", {NULL, 0}},
+    {"", "/a", false, "Cache-Control", "max-age=3", {NULL, 0}},
+    {"", "/a", true, "Cache-Control", "max-age=4", {NULL, 0}},
+    {"", "", true, "Surrogate-Control", "max-age=5", {NULL, 0}},
+    {"", "*.js", true, "Surrogate-Control", "", {NULL, 0}},
+    {"", "", false, "Cache-Status", "hit", {NULL, 0}},
 };
 
 static void freshness_is_for_errors_only_with_always(void **state)
