@@ -431,8 +431,7 @@ static int play_scenario(const struct options *options, const struct lab_scenari
         close(signals);
         return report_failure(why);
     }
-    snprintf(own.name, sizeof(own.name), "%s", private_server_name(lab_server(lab)));
-    own.socket = private_server_socket(lab_server(lab));
+    snprintf(own.name, sizeof(own.name), "%s", lab_instance(lab, &own.socket));
     own.readonly = false;
     own.view = NULL;
     own.record = own.replay = NULL;

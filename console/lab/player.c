@@ -1,6 +1,7 @@
 #include "console/lab/player.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "console/data/server_info.h"
 #include "console/lab/testbed.h"
 #include "console/scene/scene.h"
@@ -25,6 +26,7 @@ struct lab {
     bool pressed; /* key G was pressed in a step that waits for it */
     bool ended;
     uint64_t done_ns, now_ns;
+    uint64_t begun_ns;           /* when the step began; wall clock */
     uint64_t base[METRIC_COUNT]; /* when the step began */
     struct lab_window window;
     double before[LAB_MEASURE_COUNT], now[LAB_MEASURE_COUNT];
@@ -58,9 +60,9 @@ void lab_close(struct lab *lab)
     free(lab);
 }
 
-const struct private_server *lab_server(const struct lab *lab)
+const char *lab_instance(const struct lab *lab, const char **socket)
 {
-    return testbed_server(lab->testbed);
+    return testbed_instance(lab->testbed, socket);
 }
 
 static const struct lab_step *step_of(const struct lab *lab)
@@ -81,6 +83,20 @@ static void execute_actions(struct lab *lab, const struct lab_action actions[LAB
                             sizeof(lab->action_error)) != 0)
             return;
     lab->action_error[0] = '\0';
+}
+
+/* The server published the event TEXT since the step began. */
+static bool event_occurred(const struct lab *lab, const struct scene *scene, const char *text)
+{
+    enum { NEWEST = 16 };
+    const struct event_row *rows[NEWEST];
+    size_t count =
+        event_list_rows(scene->events, true, LEVEL_DEBUG, UINT64_MAX, rows, ARRAY_LENGTH(rows));
+
+    for (size_t i = 0; i < count && rows[i]->last_ns >= lab->begun_ns; i++)
+        if (strcmp(rows[i]->text, text) == 0)
+            return true;
+    return false;
 }
 
 static bool condition_holds(const struct lab *lab, const struct lab_condition *condition,
@@ -105,6 +121,8 @@ static bool condition_holds(const struct lab *lab, const struct lab_condition *c
     case LAB_KEY:
         return config_text_value(scene->config, condition->key, value, sizeof(value)) &&
                strcmp(value, condition->text) == 0;
+    case LAB_EVENT:
+        return event_occurred(lab, scene, condition->text);
     }
     return false;
 }
@@ -141,6 +159,7 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
         execute_actions(lab, step->first, now);
         memcpy(lab->base, now->sums, sizeof(lab->base));
         lab_window_rebase(&lab->window);
+        lab->begun_ns = now->wall_ns;
         lab->begun = true;
         lab->pressed = false;
     }

@@ -28,8 +28,8 @@ struct lab *lab_open(const struct lab_scenario *scenario, uint64_t step_ms, char
 /* Stops and removes the test bed. NULL is allowed. */
 void lab_close(struct lab *lab);
 
-/* Valid until lab_close(). */
-const struct private_server *lab_server(const struct lab *lab);
+/* Valid until lab_close(). SOCKET is NULL if the segment has it. */
+const char *lab_instance(const struct lab *lab, const char **socket);
 
 /*
  * Call after each sample: checks the condition of the step, and measures. ENDED: the server exited.

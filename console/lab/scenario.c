@@ -45,6 +45,22 @@ static const struct lab_scenario full = {
 #include "console/lab/full.def"
 };
 
+static const struct lab_scenario race = {
+#include "console/lab/race.def"
+};
+
+static const struct lab_scenario convoy = {
+#include "console/lab/convoy.def"
+};
+
+static const struct lab_scenario deadlock = {
+#include "console/lab/deadlock.def"
+};
+
+static const struct lab_scenario sharing = {
+#include "console/lab/sharing.def"
+};
+
 const struct lab_scenario *const lab_scenario_table[LAB_SCENARIO_COUNT] = {
 #define SCENARIO(name) &(name),
 #include "console/lab/scenarios.def"

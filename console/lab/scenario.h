@@ -1,7 +1,7 @@
 /*
  * A guided scenario is data: console/lab/NAME.def initialises a struct lab_scenario, and
- * console/lab/scenarios.def lists them. It describes a test bed (a private webserverd, files, load)
- * and steps. A step has an instruction, a condition that completes it, measures and an explanation.
+ * console/lab/scenarios.def lists them. It describes a test bed (a private webserverd with files and
+ * load, or examples/locks) and steps. A step has an instruction, a condition that completes it, measures and an explanation.
  * Scenarios are constant.
  */
 #ifndef CONSOLE_LAB_SCENARIO_H
@@ -128,6 +128,7 @@ enum lab_condition_kind {
     LAB_VALUE,     /* METRIC is at least LEAST */
     LAB_INCREASED, /* METRIC increased by LEAST since the step began */
     LAB_KEY,       /* KEY has the value TEXT in the configuration in force */
+    LAB_EVENT,     /* the server published the event TEXT since the step began */
 };
 
 struct lab_condition {
@@ -160,6 +161,8 @@ struct lab_scenario {
     const char *name;
     const char *title;
     const char *about;           /* one line for the menu */
+    const char *locks;           /* arguments of examples/locks, split at blanks, which then
+                                  * replaces webserverd; NULL: webserverd */
     const char *config;          /* the initial configuration file */
     const char *const *settings; /* options that override it; NULL: none */
     struct lab_files files[LAB_FILES];

@@ -3,6 +3,8 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/private_server.h"
+#include "common/process.h"
+#include "common/segment_reader.h"
 #include "console/data/child.h"
 
 #include <arpa/inet.h>
@@ -16,10 +18,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64, STALLED_MAX = 100 };
+enum {
+    WORDS_MAX = 32,
+    LOAD_TEXT = 1024,
+    URL_BYTES = 64,
+    STALLED_MAX = 100,
+    LOCKS_MS = 10000, /* to start or to end */
+    POLL_MS = 10,
+};
 
 #define RECONNECT_NS (NS_PER_S / 4)
 
+/* A wsload, or examples/locks. */
 struct load {
     struct child child;
     bool wanted;
@@ -41,7 +51,7 @@ struct stalled_clients {
 struct testbed {
     const struct lab_scenario *scenario;
     struct private_server *server;
-    struct load load[LAB_LOADS];
+    struct load load[LAB_LOADS], locks;
     struct stalled_clients stalled;
 };
 
@@ -172,19 +182,26 @@ static void expand_words(const struct testbed *testbed, const char *words, char 
     text[used < size ? used : size - 1] = '\0';
 }
 
+/* Appends the words of TEXT, which it splits, to the COUNT words of ARGV. */
+static void append_words(const char *argv[WORDS_MAX + 1], size_t count, char *text)
+{
+    char *rest = NULL;
+
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        argv[count++] = word;
+}
+
 static int start_load(struct testbed *testbed, int number, char *why, size_t size)
 {
     struct load *load = &testbed->load[number];
     const char *argv[WORDS_MAX + 1] = {"wsload",       "--progress", "--quiet",      "--json",
                                        "-t",           "1",          "--control-fd", "3",
                                        "--max-errors", "100%",       "-d",           "24h"};
-    char text[LOAD_TEXT], *rest = NULL;
-    size_t count = 12;
+    char text[LOAD_TEXT];
 
     expand_words(testbed, testbed->scenario->loads[number], text, sizeof(text));
-    for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
-         word = strtok_r(NULL, " ", &rest))
-        argv[count++] = word;
+    append_words(argv, 12, text);
     load->failed_before += load->failed_requests;
     load->failed_requests = 0;
     load->message[0] = '\0';
@@ -203,6 +220,61 @@ static void take_load_line(void *context, const char *line)
     else if (object == NULL && line[0] != '\0')
         snprintf(load->message, sizeof(load->message), "%s", line);
     json_decref(object);
+}
+
+/* examples/locks */
+
+static bool locks_ended(struct load *locks)
+{
+    int status;
+
+    return locks->child.pid == 0 || child_update(&locks->child, take_load_line, locks, &status);
+}
+
+static bool takes_commands(const char *name, char *why, size_t size)
+{
+    struct segment_reader reader;
+    bool takes;
+
+    if (segment_attach(&reader, name, why, size) != SEGMENT_ATTACHED)
+        return false;
+    takes = reader.map.header.socket_path[0] != '\0';
+    segment_detach(&reader);
+    return takes;
+}
+
+/* Waits until its board is there, and it takes commands. */
+static int start_locks(struct testbed *testbed, char *why, size_t size)
+{
+    struct load *locks = &testbed->locks;
+    const char *name = private_server_name(testbed->server);
+    const char *argv[WORDS_MAX + 1] = {"example_locks", "-t", "86400", "-n", name};
+    char text[LOAD_TEXT], path[PRIVATE_SERVER_PATH];
+
+    if (!process_find_beside(argv[0], path, sizeof(path)))
+        argv[0] = "../libexec/webserverd/example_locks";
+    snprintf(text, sizeof(text), "%s", testbed->scenario->locks);
+    append_words(argv, 5, text);
+    if (child_start(&locks->child, argv, why, size) != 0)
+        return -1;
+    locks->wanted = true;
+    for (int waited = 0; waited < LOCKS_MS && !locks_ended(locks); waited += POLL_MS) {
+        if (takes_commands(name, why, size))
+            return 0;
+        usleep(POLL_MS * 1000);
+    }
+    snprintf(why, size, "example_locks did not start: %s",
+             locks->message[0] != '\0' ? locks->message : "no board");
+    return -1;
+}
+
+/* It removes its board. */
+static void stop_locks(struct load *locks)
+{
+    child_stop(&locks->child);
+    for (int waited = 0; waited < LOCKS_MS && !locks_ended(locks); waited += POLL_MS)
+        usleep(POLL_MS * 1000);
+    child_release(&locks->child);
 }
 
 /* Stalled clients */
@@ -314,6 +386,8 @@ static int set_up_testbed(struct testbed *testbed, char *why, size_t size)
     const struct lab_scenario *scenario = testbed->scenario;
 
     testbed->server = private_server_create(NULL, why, size);
+    if (testbed->server != NULL && scenario->locks != NULL)
+        return start_locks(testbed, why, size);
     if (testbed->server == NULL || make_site(testbed, why, size) != 0 ||
         private_server_configure(testbed->server, scenario->config, why, size) != 0 ||
         start_server(testbed, why, size) != 0 || make_lists(testbed, why, size) != 0)
@@ -335,6 +409,7 @@ struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, siz
     testbed->scenario = scenario;
     for (size_t i = 0; i < LAB_LOADS; i++)
         child_init(&testbed->load[i].child);
+    child_init(&testbed->locks.child);
     if (set_up_testbed(testbed, why, size) == 0)
         return testbed;
     testbed_close(testbed);
@@ -347,14 +422,16 @@ void testbed_close(struct testbed *testbed)
         return;
     for (size_t i = 0; i < LAB_LOADS; i++)
         child_release(&testbed->load[i].child);
+    stop_locks(&testbed->locks);
     set_stalled_clients(&testbed->stalled, 0);
     private_server_destroy(testbed->server);
     free(testbed);
 }
 
-const struct private_server *testbed_server(const struct testbed *testbed)
+const char *testbed_instance(const struct testbed *testbed, const char **socket)
 {
-    return testbed->server;
+    *socket = testbed->scenario->locks == NULL ? private_server_socket(testbed->server) : NULL;
+    return private_server_name(testbed->server);
 }
 
 void testbed_update(struct testbed *testbed, uint64_t now_ns)
@@ -363,6 +440,7 @@ void testbed_update(struct testbed *testbed, uint64_t now_ns)
 
     for (size_t i = 0; i < LAB_LOADS; i++)
         child_update(&testbed->load[i].child, take_load_line, &testbed->load[i], &status);
+    locks_ended(&testbed->locks);
     if (!private_server_runs(testbed->server))
         return;
     update_stalled_clients(&testbed->stalled, private_server_port(testbed->server), now_ns);
@@ -382,5 +460,7 @@ const char *testbed_error(const struct testbed *testbed)
     for (size_t i = 0; i < LAB_LOADS; i++)
         if (testbed->load[i].wanted && testbed->load[i].child.pid == 0)
             return testbed->load[i].message[0] != '\0' ? testbed->load[i].message : "wsload exited";
+    if (testbed->locks.wanted && testbed->locks.child.pid == 0)
+        return testbed->locks.message[0] != '\0' ? testbed->locks.message : "locks exited";
     return NULL;
 }

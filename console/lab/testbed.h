@@ -1,11 +1,10 @@
 /*
- * The test bed of a scenario: a private webserverd with files, its wsload clients, and the actions
- * on them. testbed_close() removes everything. Single thread.
+ * The test bed of a scenario: a private webserverd with files and its wsload clients, or
+ * examples/locks; and the actions on them. testbed_close() removes everything. Single thread.
  */
 #ifndef CONSOLE_LAB_TESTBED_H
 #define CONSOLE_LAB_TESTBED_H
 
-#include "common/private_server.h"
 #include "console/lab/scenario.h"
 
 #include <stdbool.h>
@@ -21,7 +20,8 @@ struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, siz
 /* Stops all processes and removes all files. NULL is allowed. */
 void testbed_close(struct testbed *testbed);
 
-const struct private_server *testbed_server(const struct testbed *testbed);
+/* The name of the instance. *SOCKET: its control socket; NULL: that in its segment. */
+const char *testbed_instance(const struct testbed *testbed, const char **socket);
 
 /*
  * Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY.
@@ -35,7 +35,7 @@ void testbed_update(struct testbed *testbed, uint64_t now_ns);
 /* Failed requests of all clients since the start. */
 uint64_t testbed_failed_requests(const struct testbed *testbed);
 
-/* The last message of a wsload that exited unexpectedly, or NULL. */
+/* The last message of a program that exited unexpectedly, or NULL. */
 const char *testbed_error(const struct testbed *testbed);
 
 #endif

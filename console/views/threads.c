@@ -3,6 +3,7 @@
  * left, graphs of requests and latency.
  */
 
+#include "common/clock.h"
 #include "common/escape.h"
 #include "common/macros.h"
 #include "common/tables.h"
@@ -438,14 +439,41 @@ static void draw_locks(const struct scene *scene, const struct canvas *canvas, i
     canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, line);
 }
 
-static void draw_held_up(const struct canvas *canvas, int y, double waiting)
+/* Threads that have waited for a mutex for over a second; *LONGEST_NS: the longest of these waits. */
+static uint32_t threads_locked(const struct snapshot *now, uint64_t *longest_ns)
 {
-    char count[TEXT_SHORT], line[256];
+    uint32_t count = 0;
 
-    snprintf(line, sizeof(line),
-             "threads wait for their own clients; %s %s for a thread: +, :model events",
-             text_count(count, waiting), waiting > 1 ? "others wait" : "other waits");
-    canvas_text(canvas, y, 0, TONE_WARN, line);
+    for (uint32_t i = 0; i < now->thread_count; i++) {
+        const struct activity_copy *activity = &now->threads[i].activity;
+        uint64_t wait_ns =
+            now->states_ns > activity->since_ns ? now->states_ns - activity->since_ns : 0;
+
+        if (activity->state != THREAD_STATE_LOCK || wait_ns < NS_PER_S)
+            continue;
+        count++;
+        if (wait_ns > *longest_ns)
+            *longest_ns = wait_ns;
+    }
+    return count;
+}
+
+/* Writes a sentence about threads that wait for something that does not come. False: none does. */
+static bool describe_waiting(const struct scene *scene, bool queues, char *line, size_t size)
+{
+    double waiting = queues ? held_up(scene) : 0;
+    uint64_t longest_ns = 0;
+    uint32_t locked = threads_locked(model_now(scene->model), &longest_ns);
+    char text[TEXT_SHORT];
+
+    if (locked > 1)
+        snprintf(line, size, "%" PRIu32 " threads have waited for mutexes for %s: a deadlock?",
+                 locked, text_latency(text, (double)longest_ns));
+    else if (waiting > 0)
+        snprintf(line, size,
+                 "threads wait for their own clients; %s %s for a thread: +, :model events",
+                 text_count(text, waiting), waiting > 1 ? "others wait" : "other waits");
+    return locked > 1 || waiting > 0;
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -579,8 +607,8 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
         canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
         now);
     bool queues = scene->moment != MOMENT_PAST && has_acceptor(now);
-    double waiting = queues ? held_up(scene) : 0;
     struct canvas rest, effect;
+    char line[256];
 
     own->queues = queues;
     own->is_webserverd = scene_is_webserverd(scene);
@@ -592,8 +620,8 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     used += strip_draw_legend(canvas, used, legend, now);
     used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
-    if (waiting > 0) {
-        draw_held_up(&rest, rest.height - 1, waiting);
+    if (scene->moment != MOMENT_PAST && describe_waiting(scene, queues, line, sizeof(line))) {
+        canvas_text(&rest, rest.height - 1, 0, TONE_WARN, line);
         rest = canvas_part(&rest, 0, 0, rest.height - 1, rest.width);
     }
     lines = own->mode == ONLY_LETTERS ? 0 : lines + 1;

@@ -6,7 +6,7 @@
  *   lost-update    4 threads read a counter and write it back plus 1, without a mutex
  *   convoy         4 threads hold one mutex while they work
  *   deadlock       2 threads take two mutexes, each in its own order
- *   false-sharing  2 threads write words of one cache line
+ *   false-sharing  2 threads, each on a core of its own, write words of one cache line
  *
  * A unit of work is shown as a request; its line says what the thread has and what it waits for.
  * `wsctl -n NAME fault off` mends the program while it runs, `fault on` breaks it again; -0 begins
@@ -15,6 +15,7 @@
 #define WSBOARD_IMPLEMENTATION
 #include "wsboard.h"
 
+#include <sched.h>
 #include <stdbool.h>
 
 enum { THREADS_MAX = 4, ROUND = 200000, LINE = 64 };
@@ -138,10 +139,26 @@ static const struct {
 
 static size_t fault;
 
+/* Keeps the calling thread on core NUMBER of those that this program may use, if there are as many. */
+static void use_core(int number)
+{
+    cpu_set_t all, one;
+
+    if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) <= number)
+        return;
+    CPU_ZERO(&one);
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &all) && number-- == 0)
+            CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void *work_until_the_end(void *number)
 {
     unsigned random = seed + (unsigned)(uintptr_t)number;
 
+    if (faults[fault].work == write_words)
+        use_core((int)(uintptr_t)number);
     while (!__atomic_load_n(&ended, __ATOMIC_RELAXED))
         faults[fault].work((int)(uintptr_t)number, &random);
     return NULL;
@@ -189,9 +206,9 @@ static void report(uint64_t end_ns)
 {
     uint64_t last_ns = __atomic_load_n(&last_done_ns, __ATOMIC_RELAXED);
 
-    printf("%s: %llu units of work, the last %.2f s before the end", faults[fault].name,
-           (unsigned long long)__atomic_load_n(&done, __ATOMIC_RELAXED),
-           (double)(end_ns - last_ns) / 1e9);
+    printf("%s: %llu units of work in %.2f s of CPU time, the last %.2f s before the end",
+           faults[fault].name, (unsigned long long)__atomic_load_n(&done, __ATOMIC_RELAXED),
+           (double)clock() / CLOCKS_PER_SEC, (double)(end_ns - last_ns) / 1e9);
     if (fault == 0)
         printf(", the counter is %llu",
                (unsigned long long)__atomic_load_n(&counter, __ATOMIC_RELAXED));

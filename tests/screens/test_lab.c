@@ -422,6 +422,51 @@ static void full(void **state)
     play_whole("full", steps, 4);
 }
 
+static void race(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "Nearly all are lost"},
+        {{":fault off\r", ""}, "None is lost"},
+    };
+
+    (void)state;
+    play_whole("race", steps, 2);
+}
+
+static void convoy(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "of one, about"},
+        {{":fault off\r", ""}, "All four work"},
+    };
+
+    (void)state;
+    play_whole("convoy", steps, 2);
+}
+
+static void deadlock(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "They wait for each other"},
+        {{":fault on\r", ""}, "a deadlock?"},
+        {{":fault off\r", ""}, "No. The order matters"},
+    };
+
+    (void)state;
+    play_whole("deadlock", steps, 3);
+}
+
+static void sharing(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "writes the shared line"},
+        {{":fault off\r", ""}, "writes its own line"},
+    };
+
+    (void)state;
+    play_whole("sharing", steps, 2);
+}
+
 /* Without room for both, the panel replaces the view. */
 static void small_screen_shows_whole_panel(void **state)
 {
@@ -581,6 +626,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(pool, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sff, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(race, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(convoy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deadlock, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sharing, set_up, tear_down),
     };
     static const struct CMUnitTest ends[] = {
         cmocka_unit_test_setup_teardown(small_screen_shows_whole_panel, set_up, tear_down),
