@@ -458,7 +458,6 @@ static int find_path(struct transaction *transaction, struct span name, struct r
     if (is_known_absent(transaction, name))
         return ENOENT;
     transaction->outcome = OUTCOME_HIT;
-    segment_activity_state(context->activity, THREAD_STATE_LOCK, context->loop_now_ns);
     entry = find_in_cache(transaction, name);
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);

@@ -434,7 +434,7 @@ static void *serve_in_thread(void *argument)
 
     pthread_setname_np(pthread_self(), "serving");
     atomic_store_explicit(&context->activity->tid, gettid(), memory_order_relaxed);
-    mutex_count_waits(context->metrics);
+    mutex_publish_waits(segment_thread(context->worker->segment, thread->slot));
     loop_enter(loop);
     while (!is_finished(thread)) {
         bool wait;

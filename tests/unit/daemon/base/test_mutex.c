@@ -1,4 +1,4 @@
-/* A wait for a mutex is counted by the thread that waits. */
+/* A wait for a mutex is published and counted by the thread that waits. */
 #include "daemon/base/mutex.h"
 
 #include "common/clock.h"
@@ -13,8 +13,9 @@
 
 #include <cmocka.h>
 
-static _Atomic uint64_t metrics[METRIC_COUNT];
+static struct segment_thread block;
 static bool is_held; /* by another thread */
+static enum thread_state state_of_wait;
 
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -32,35 +33,37 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     uint64_t since_ns = clock_monotonic_ns();
 
+    state_of_wait = block.activity.state;
     while (clock_monotonic_ns() == since_ns)
         continue;
     return __real_pthread_mutex_lock(mutex);
 }
 
-static void only_waits_are_counted(void **state)
+static void only_waits_are_published(void **state)
 {
     static const struct {
         bool held;
-        _Atomic uint64_t *metrics;
+        struct segment_thread *block;
         uint64_t waits; /* so far */
-    } steps[] = {{true, NULL, 0},
-                 {false, metrics, 0},
-                 {true, metrics, 1},
-                 {true, metrics, 2},
-                 {true, NULL, 2}};
+    } steps[] = {
+        {true, NULL, 0}, {false, &block, 0}, {true, &block, 1}, {true, &block, 2}, {true, NULL, 2}};
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
-        uint64_t before_ns = metrics[METRIC_lock_wait];
+        uint64_t before_ns = block.metrics[METRIC_lock_wait];
+        bool published = steps[i].held && steps[i].block != NULL;
 
-        mutex_count_waits(steps[i].metrics);
+        mutex_publish_waits(steps[i].block);
         is_held = steps[i].held;
+        block.activity.state = THREAD_STATE_READ;
         mutex_lock(&mutex);
         pthread_mutex_unlock(&mutex);
-        assert_int_equal(metrics[METRIC_lock_waits], steps[i].waits);
-        assert_int_equal(metrics[METRIC_lock_wait] > before_ns,
-                         steps[i].held && steps[i].metrics != NULL);
+        assert_int_equal(block.metrics[METRIC_lock_waits], steps[i].waits);
+        assert_int_equal(block.metrics[METRIC_lock_wait] > before_ns, published);
+        if (steps[i].held)
+            assert_int_equal(state_of_wait, published ? THREAD_STATE_LOCK : THREAD_STATE_READ);
+        assert_int_equal(block.activity.state, THREAD_STATE_READ);
     }
     pthread_mutex_destroy(&mutex);
 }
@@ -68,7 +71,7 @@ static void only_waits_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_waits_are_counted),
+        cmocka_unit_test(only_waits_are_published),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
