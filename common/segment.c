@@ -24,6 +24,7 @@ AT(segment_master, stopping, 20);
 AT(segment_master, history_next, 40);
 AT(segment_master, question, 72);
 AT(segment_master, model, 80);
+AT(segment_master, counted_since_ns, 88);
 AT(segment_master, metrics, 128);
 AT(segment_logger, metrics, 128);
 SIZE(segment_activity, 120);
@@ -111,7 +112,8 @@ static bool is_reserved(const struct segment *segment, enum metric_scope scope, 
                                    : true;
 }
 
-uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t offset)
+uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t line,
+                        uint32_t offset)
 {
     enum metric_scope scope = metric_table[metric].scope;
     enum segment_kind section = segment_blocks[scope].section;
@@ -126,6 +128,9 @@ uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint3
                 atomic_load_explicit((const _Atomic uint64_t *)(const void *)(entry + offset),
                                      memory_order_relaxed));
         }
+    for (uint32_t i = 0; i < segment_earlier_entries(segment); i++)
+        if (segment_has_earlier(segment, i))
+            sum += metric_get(segment_earlier(segment, i), (enum metric)line);
     return sum;
 }
 
@@ -133,7 +138,7 @@ uint64_t segment_sum(const struct segment *segment, enum metric metric)
 {
     enum metric_scope scope = metric_table[metric].scope;
 
-    return segment_sum_at(segment, metric,
+    return segment_sum_at(segment, metric, metric,
                           segment_blocks[scope].metrics_offset +
                               metric * (uint32_t)sizeof(uint64_t));
 }
@@ -157,6 +162,9 @@ void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT])
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         if (segment_thread_reserved(segment, i))
             add_block(segment_thread(segment, i)->metrics, SCOPE_THREAD, sums);
+    for (uint32_t i = 0; i < segment_earlier_entries(segment); i++)
+        for (int metric = 0; segment_has_earlier(segment, i) && metric < METRIC_COUNT; metric++)
+            sums[metric] += metric_get(segment_earlier(segment, i), (enum metric)metric);
 }
 
 uint64_t segment_connections_open(const struct segment *segment)
@@ -183,6 +191,10 @@ void segment_add_all_latency(const struct segment *segment, struct histogram *in
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
         if (segment_thread_reserved(segment, i))
             segment_add_latency(segment, i, into);
+    for (uint32_t i = 0; i < segment_earlier_entries(segment); i++)
+        for (uint32_t outcome = 0;
+             segment_has_earlier(segment, i) && outcome < segment->header.outcome_count; outcome++)
+            histogram_add(into, &segment_earlier_latency(segment, i)[outcome]);
 }
 
 void segment_add_queue_waits(const struct segment *segment, struct histogram *into)
@@ -190,6 +202,10 @@ void segment_add_queue_waits(const struct segment *segment, struct histogram *in
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_QUEUE_WAITS); i++)
         if (segment_worker_reserved(segment, i))
             histogram_add(into, segment_queue_waits_of(segment, i));
+    for (uint32_t i = 0; i < segment_earlier_entries(segment); i++)
+        if (segment_has_earlier(segment, i))
+            histogram_add(into,
+                          segment_earlier_latency(segment, i) + segment->header.outcome_count);
 }
 
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,

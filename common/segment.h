@@ -38,6 +38,9 @@
  *   │ THREADS        │ thread slot 0: block, then LATENCY, HITS, RINGS;  slot 1 …
  *   ├────────────────┤
  *   │ HOST_COUNTS    │ thread slot 0: what it counted for each entry of HOSTS;  slot 1 …
+ *   ├────────────────┤ written by the master, memory only after an upgrade; not mapped by workers
+ *   │ EARLIER        │ what earlier masters counted: the rest, then thread slot 0;  slot 1 …
+ *   │ EARLIER_HOSTS  │ what they counted for each entry of HOSTS
  *   └────────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
@@ -48,7 +51,7 @@
  * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
  * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
  * continues them, so sums over all reserved slots only grow. The master zeroes the gauges of a dead
- * worker. Readers access reserved slots only.
+ * worker. Readers access reserved slots only. EARLIER continues the totals over an upgrade.
  *
  * Sizes are not read back: offsets and counts are in the private memory of each process (struct
  * segment), which checked them once. All other values may be anything; a process that does not
@@ -78,7 +81,7 @@
 
 enum {
     SEGMENT_MAJOR = 3,
-    SEGMENT_MINOR = 1,
+    SEGMENT_MINOR = 2,
     SEGMENT_SECTIONS_MAX = 64,
     SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
@@ -131,6 +134,8 @@ enum segment_kind {
     SEGMENT_WORKER_EVENTS,
     SEGMENT_HITS,
     SEGMENT_HOST_COUNTS,
+    SEGMENT_EARLIER,
+    SEGMENT_EARLIER_HOSTS,
     SEGMENT_KIND_COUNT
 };
 
@@ -198,7 +203,7 @@ struct segment_thread_slot {
     _Atomic uint32_t reserved; /* 0 or 1 (release) */
     _Atomic uint32_t worker;   /* its worker slot, or SEGMENT_NO_WORKER: not in use */
     _Atomic uint32_t thread;   /* number of the thread in its worker, from 0 */
-    _Atomic uint32_t unused;
+    _Atomic uint32_t earlier;  /* 1: its entry of EARLIER has memory (release) */
 };
 
 /*
@@ -227,6 +232,9 @@ struct segment_master {
     _Atomic int32_t acme_pid;
     _Atomic uint64_t question; /* another number each second; all threads of workers repeat it */
     _Atomic uint32_t model;    /* enum worker_model, of new workers */
+    _Atomic uint32_t earlier;  /* 1: entry 0 of EARLIER has memory (release) */
+    _Atomic uint64_t counted_since_ns; /* wall clock; 0: since the master started */
+    _Atomic uint32_t earlier_hosts;    /* so many entries of EARLIER_HOSTS have memory (release) */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
@@ -596,6 +604,65 @@ static inline struct segment_host_counts *segment_host_counts_of(const struct se
     return (struct segment_host_counts *)segment_at(segment, SEGMENT_HOST_COUNTS, i);
 }
 
+/*
+ * After an upgrade, EARLIER has what the masters before this one counted; totals include it. Entry 0
+ * is for the scopes MASTER and LOGGER and for slots that this segment does not have; entry i + 1 for
+ * thread slot i, and for worker slot w if i is the first one of w. Each is metric_count counters in
+ * the order of METRICS (0 for gauges), then outcome_count histograms of latency, then one of queue
+ * waits. Written by the master, until the process of the one before has ended.
+ *
+ * The number of its entries; entry I has memory only if segment_has_earlier().
+ */
+static inline uint32_t segment_earlier_entries(const struct segment *segment)
+{
+    return segment_count(segment, SEGMENT_EARLIER) > 0 &&
+                   atomic_load_explicit(&segment_master(segment)->earlier, memory_order_acquire) !=
+                       0
+               ? segment_count(segment, SEGMENT_THREADS) + 1
+               : 0;
+}
+
+static inline bool segment_has_earlier(const struct segment *segment, uint32_t i)
+{
+    return i < segment_earlier_entries(segment) &&
+           (i == 0 || atomic_load_explicit(&segment_thread_slot(segment, i - 1)->earlier,
+                                           memory_order_acquire) != 0);
+}
+
+/* The counters of entry I, and its histograms: header.outcome_count, then that of queue waits. */
+static inline _Atomic uint64_t *segment_earlier(const struct segment *segment, uint32_t i)
+{
+    return (_Atomic uint64_t *)segment_at(segment, SEGMENT_EARLIER, i);
+}
+
+static inline struct histogram *segment_earlier_latency(const struct segment *segment, uint32_t i)
+{
+    return (struct histogram *)(void *)(segment_earlier(segment, i) + segment->header.metric_count);
+}
+
+/* The counts of entry I of HOSTS; NULL: none. */
+static inline struct segment_host_counts *segment_earlier_host(const struct segment *segment,
+                                                               uint32_t i)
+{
+    return i < segment_count(segment, SEGMENT_EARLIER_HOSTS) &&
+                   i < atomic_load_explicit(&segment_master(segment)->earlier_hosts,
+                                            memory_order_acquire)
+               ? (struct segment_host_counts *)segment_at(segment, SEGMENT_EARLIER_HOSTS, i)
+               : NULL;
+}
+
+/*
+ * When the totals began (wall clock): the start of the server, which a reload or an upgrade does not
+ * change. header.started_ns is the start of its present master.
+ */
+static inline uint64_t segment_counted_since_ns(const struct segment *segment)
+{
+    uint64_t since_ns =
+        atomic_load_explicit(&segment_master(segment)->counted_since_ns, memory_order_relaxed);
+
+    return since_ns != 0 ? since_ns : segment->header.started_ns;
+}
+
 static inline struct log_ring segment_ring(const struct segment *segment, uint32_t i)
 {
     return (struct log_ring){
@@ -675,23 +742,30 @@ void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text,
 void segment_load_text(const _Atomic uint64_t *words, size_t count,
                        char *text); /* count * 8 bytes */
 
-/* Sum of METRIC over all reserved slots of its scope; not a snapshot: the blocks keep counting. */
+/*
+ * Sum of METRIC over all reserved slots of its scope and EARLIER; not a snapshot: the blocks keep
+ * counting.
+ */
 uint64_t segment_sum(const struct segment *segment, enum metric metric);
 
 /* The same for all metrics. Reads each block once, so it costs far less than a sum per metric. */
 void segment_sum_all(const struct segment *segment, uint64_t sums[METRIC_COUNT]);
 
-/* The same for the values of METRIC at OFFSET of the entries of the section of its scope. */
-uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t offset);
+/* The same if METRIC has this LINE in METRICS and this OFFSET in the section of its scope. */
+uint64_t segment_sum_at(const struct segment *segment, enum metric metric, uint32_t line,
+                        uint32_t offset);
 
 /* Number of connections that the workers say they have open. Reads no block of a thread. */
 uint64_t segment_connections_open(const struct segment *segment);
 
-/* Adds the latencies of thread slot I, or of all reserved slots, of all outcomes to INTO. */
+/*
+ * Adds the latencies of thread slot I, or of all reserved slots and EARLIER, of all outcomes to
+ * INTO.
+ */
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);
 void segment_add_all_latency(const struct segment *segment, struct histogram *into);
 
-/* Adds the waits in the queues of all workers to INTO. */
+/* Adds the waits in the queues of all workers, and those of EARLIER, to INTO. */
 void segment_add_queue_waits(const struct segment *segment, struct histogram *into);
 
 /* Hits of all threads of worker WORKER on entry ID in its cache slot SLOT. */

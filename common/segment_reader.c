@@ -33,6 +33,20 @@ static bool has_entry_per_slot(const struct segment *map, enum segment_kind kind
     return count == 0 || count == slots;
 }
 
+/* True if there are hosts without counts, entries of the cache without hits, or the reverse. */
+static bool lacks_counterpart(const struct segment *map)
+{
+    return (segment_count(map, SEGMENT_HOSTS) > 0) !=
+               (segment_count(map, SEGMENT_HOST_COUNTS) > 0) ||
+           (segment_count(map, SEGMENT_CACHE) > 0) != (segment_count(map, SEGMENT_HITS) > 0);
+}
+
+static uint64_t earlier_bytes(const struct segment_header *header)
+{
+    return header->metric_count * sizeof(uint64_t) +
+           (header->outcome_count + UINT64_C(1)) * sizeof(struct histogram);
+}
+
 static const char *check_sizes(const struct segment *map)
 {
     const struct segment_header *header = &map->header;
@@ -82,10 +96,11 @@ static const char *check_sizes(const struct segment *map)
                           8},
         [SEGMENT_HOST_COUNTS] = {OPTIONAL, hosts * sizeof(struct segment_host_counts), threads,
                                  CACHE_LINE},
+        [SEGMENT_EARLIER] = {OPTIONAL, earlier_bytes(header), threads + 1, 8},
+        [SEGMENT_EARLIER_HOSTS] = {OPTIONAL, sizeof(struct segment_host_counts), hosts, CACHE_LINE},
     };
 
-    if ((hosts > 0) != (segment_count(map, SEGMENT_HOST_COUNTS) > 0) ||
-        (segment_count(map, SEGMENT_CACHE) > 0) != (segment_count(map, SEGMENT_HITS) > 0))
+    if (lacks_counterpart(map))
         return "a section is missing";
     for (int kind = 0; kind < SEGMENT_KIND_COUNT; kind++) {
         const struct segment_section *section = &map->section[kind];
@@ -333,11 +348,21 @@ uint64_t segment_reader_metric(const struct segment_reader *reader, const void *
                                       memory_order_relaxed);
 }
 
+uint64_t segment_reader_earlier(const struct segment_reader *reader, uint32_t i, enum metric metric)
+{
+    int32_t line = reader->metric[metric].line;
+
+    return line >= 0 && segment_has_earlier(&reader->map, i)
+               ? metric_get(segment_earlier(&reader->map, i), (enum metric)line)
+               : 0;
+}
+
 uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric metric)
 {
     return reader->metric[metric].line < 0
                ? 0
-               : segment_sum_at(&reader->map, metric, reader->metric[metric].offset);
+               : segment_sum_at(&reader->map, metric, (uint32_t)reader->metric[metric].line,
+                                reader->metric[metric].offset);
 }
 
 void segment_reader_find_unpublished(const struct segment_reader *reader,
@@ -543,6 +568,8 @@ uint64_t host_name_read(const struct segment *segment, uint32_t entry, char *nam
 
 bool host_totals_read(const struct segment *segment, uint32_t entry, struct host_totals *totals)
 {
+    const struct segment_host_counts *earlier = segment_earlier_host(segment, entry);
+
     *totals = (struct host_totals){.entry = entry};
     totals->id = host_name_read(segment, entry, totals->name);
     if (totals->id == 0)
@@ -550,6 +577,8 @@ bool host_totals_read(const struct segment *segment, uint32_t entry, struct host
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOST_COUNTS); i++)
         if (segment_thread_reserved(segment, i))
             add_host_counts(totals, &segment_host_counts_of(segment, i)[entry]);
+    if (earlier != NULL)
+        add_host_counts(totals, earlier);
     return true;
 }
 

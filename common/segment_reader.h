@@ -77,6 +77,10 @@ uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric met
 uint64_t segment_reader_metric(const struct segment_reader *reader, const void *block,
                                enum metric metric);
 
+/* What entry I of EARLIER has of METRIC; 0: nothing, or there is no such entry. */
+uint64_t segment_reader_earlier(const struct segment_reader *reader, uint32_t i,
+                                enum metric metric);
+
 /*
  * Which metrics the server does not publish, given the SUMS of all: those that its segment does not
  * have, and of another program those of a part (connections, cache, queue, locks) that it has not

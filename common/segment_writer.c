@@ -95,6 +95,9 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
         sizeof(struct segment_thread), OUTCOME_COUNT * sizeof(struct histogram),
         plan->cache_entries * sizeof(struct segment_hits),
         log_ring_bytes(round_to_power_of_two(plan->ring_bytes) / sizeof(uint64_t))};
+    const enum segment_kind earlier = SEGMENT_EARLIER;
+    const uint64_t earlier_bytes =
+        METRIC_COUNT * sizeof(uint64_t) + (OUTCOME_COUNT + 1) * sizeof(struct histogram);
     uint64_t sample =
         sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) + round_up(thread_slots, 8);
 
@@ -129,6 +132,11 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_slots(layout, thread_slots, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
     if (plan->max_hosts > 0)
         place_slots(layout, thread_slots, &host_counts, &host_bytes, 1);
+    place_slots(layout, thread_slots + 1, &earlier, &earlier_bytes, 1);
+    if (plan->max_hosts > 0)
+        place_section(layout, SEGMENT_EARLIER_HOSTS, sizeof(struct segment_host_counts),
+                      plan->max_hosts);
+    start_page(layout);
 }
 
 static void close_segment_files(struct segment *segment)
@@ -417,6 +425,26 @@ int segment_reserve_hosts(struct segment *segment, uint32_t count)
     }
     segment->hosts_reserved = count;
     return 0;
+}
+
+int segment_reserve_earlier(struct segment *segment, uint32_t i)
+{
+    int failed = segment_has_earlier(segment, i) ? 0 : reserve_entry(segment, SEGMENT_EARLIER, i);
+
+    if (failed == 0)
+        atomic_store_explicit(i == 0 ? &segment_master(segment)->earlier
+                                     : &segment_thread_slot(segment, i - 1)->earlier,
+                              1, memory_order_release);
+    return failed;
+}
+
+int segment_reserve_earlier_hosts(struct segment *segment, uint32_t count)
+{
+    int failed = reserve_bytes(segment, SEGMENT_EARLIER_HOSTS, 0, host_bytes(count));
+
+    if (failed == 0)
+        atomic_store_explicit(&segment_master(segment)->earlier_hosts, count, memory_order_release);
+    return failed;
 }
 
 void segment_store_host(const struct segment *segment, uint32_t i, uint64_t id, const char *name)

@@ -52,6 +52,13 @@ int segment_reserve(struct segment *segment, uint32_t slot, uint32_t threads);
  */
 int segment_reserve_hosts(struct segment *segment, uint32_t count);
 
+/*
+ * Reserve entry I of EARLIER, and the first COUNT entries of EARLIER_HOSTS, zeroed. Return 0 or an
+ * errno. Master.
+ */
+int segment_reserve_earlier(struct segment *segment, uint32_t i);
+int segment_reserve_earlier_hosts(struct segment *segment, uint32_t count);
+
 /* Stores entry I of HOSTS, which is reserved. ID 0 frees it. Master. */
 void segment_store_host(const struct segment *segment, uint32_t i, uint64_t id, const char *name);
 

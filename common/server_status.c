@@ -227,15 +227,18 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
 {
     const struct segment_master *master = segment_master(segment);
     const struct segment_header *header = &segment->header;
-    uint64_t up = (clock_wall_ns() - header->started_ns) / NS_PER_S;
+    uint64_t now = clock_wall_ns();
 
     return json_pack(
-        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, s:i, "
+        "{s:b, s:s, s:s, s:i, s:I, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, "
+        "s:i, "
         "s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
-        "uptime_s", (json_int_t)up, "generation", (int)load_number(&master->generation),
-        "listening", addresses_json(segment), "model", model_name(&master->model), "dispatch",
+        "uptime_s", (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S),
+        "master_uptime_s", (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
+        (int)load_number(&master->generation), "listening", addresses_json(segment), "model",
+        model_name(&master->model), "dispatch",
         load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
         (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
         "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "workers", "wanted",
@@ -264,8 +267,9 @@ json_t *server_status(const struct segment *segment)
 static void remove_own_members(json_t *status)
 {
     static const char *const own[] = {
-        "generation", "model", "dispatch",        "logger",
-        "keys",       "hosts", "metrics_process", "tls_handshakes_per_s"};
+        "generation",     "model", "dispatch",        "logger",
+        "keys",           "hosts", "metrics_process", "tls_handshakes_per_s",
+        "master_uptime_s"};
     json_t *workers = json_object_get(status, "workers"), *worker;
     json_int_t threads = 0;
     size_t i;

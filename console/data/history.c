@@ -54,9 +54,9 @@ static_assert((sizeof(struct step) + sizeof(struct sample_copy)) * HISTORY_VALUE
                   STEPS_BYTES_MAX,
               "wsconsole(1) states the memory of the history");
 
-/* A daemon that was attached. */
+/* A master that was attached. */
 struct tenure {
-    uint64_t started_ns; /* wall clock */
+    uint64_t started_ns, server_ns; /* start of it, and of the server (wall clock) */
     int32_t pid;
 };
 
@@ -221,10 +221,10 @@ void history_break(struct history *history)
     history->broken = true;
 }
 
-void history_begin(struct history *history, int32_t pid, uint64_t started_ns)
+void history_begin(struct history *history, int32_t pid, uint64_t master_ns, uint64_t server_ns)
 {
     history_break(history);
-    history->tenure[history->tenures++ % TENURES] = (struct tenure){started_ns, pid};
+    history->tenure[history->tenures++ % TENURES] = (struct tenure){master_ns, server_ns, pid};
 }
 
 size_t history_length(const struct history *history)
@@ -728,7 +728,7 @@ static void describe_second(struct snapshot *then, const struct history *history
     then->server = present->server;
     if (tenure != NULL) {
         then->server.pid = tenure->pid;
-        then->server.started_ns = tenure->started_ns;
+        then->server.started_ns = tenure->server_ns;
     }
     then->dispatch_master = present->dispatch_master;
     then->wall_ns = sample->time_ns;

@@ -55,8 +55,11 @@ void history_add_threads(struct history *history, const struct model *model,
  */
 void history_break(struct history *history);
 
-/* The same, because the daemon with PID is attached, which started at STARTED_NS (wall clock). */
-void history_begin(struct history *history, int32_t pid, uint64_t started_ns);
+/*
+ * The same, because another master is attached: PID has started at MASTER_NS, the server, whose
+ * totals it continues, at SERVER_NS (wall clock).
+ */
+void history_begin(struct history *history, int32_t pid, uint64_t master_ns, uint64_t server_ns);
 
 /* Seconds in the ring, gaps included. */
 size_t history_length(const struct history *history);

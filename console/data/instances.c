@@ -136,7 +136,7 @@ static bool describe(const char *name, struct instance *instance)
              (int)strnlen(reader.map.header.socket_path, INSTANCE_PATH_MAX - 1),
              reader.map.header.socket_path);
     instance->pid = reader.map.header.master_pid;
-    instance->started_ns = reader.map.header.started_ns;
+    instance->started_ns = segment_counted_since_ns(&reader.map);
     instance->load = instance_load(&reader);
     segment_detach(&reader);
     return true;

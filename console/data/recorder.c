@@ -222,6 +222,17 @@ static void record_host_counts(struct recorder *recorder, const struct segment *
     }
 }
 
+static void record_earlier(struct recorder *recorder, const struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment_earlier_entries(segment); i++)
+        if (segment_has_earlier(segment, i))
+            record_range(recorder, segment, offset_of(segment, SEGMENT_EARLIER, i),
+                         segment->section[SEGMENT_EARLIER].entry_size);
+    for (uint32_t i = 0; segment_earlier_host(segment, i) != NULL; i++)
+        record_range(recorder, segment, offset_of(segment, SEGMENT_EARLIER_HOSTS, i),
+                     segment->section[SEGMENT_EARLIER_HOSTS].entry_size);
+}
+
 static void record_workers(struct recorder *recorder, const struct segment *segment, bool costly)
 {
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
@@ -256,6 +267,7 @@ static void record_all(struct recorder *recorder, const struct segment *segment,
         record_section(recorder, segment, SEGMENT_RATE_BUCKETS);
         record_section(recorder, segment, SEGMENT_HOSTS);
         record_host_counts(recorder, segment);
+        record_earlier(recorder, segment);
     }
     record_history(recorder, segment);
     record_workers(recorder, segment, costly);

@@ -114,7 +114,8 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
                  header->master_pid, before);
         server_info_note(info, MARK_master, LEVEL_INFO, header->started_ns, text);
     }
-    history_begin(info->history, header->master_pid, header->started_ns);
+    history_begin(info->history, header->master_pid, header->started_ns,
+                  segment_counted_since_ns(&reader->map));
     outcomes_break(info->outcomes);
     host_list_release(&info->hosts);
     info->slow_wants = WANT_NOTHING;

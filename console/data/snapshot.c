@@ -19,7 +19,7 @@ static void describe_server(struct server *server, const struct segment_reader *
     uint32_t states = segment_count(&reader->map, SEGMENT_STATES);
 
     server->generation = header->generation;
-    server->started_ns = header->started_ns;
+    server->started_ns = segment_counted_since_ns(&reader->map);
     server->pid = header->master_pid;
     TAKE_TEXT(server->name, header->name);
     TAKE_TEXT(server->version, header->version);
@@ -85,12 +85,14 @@ static void copy_master(struct snapshot *snapshot, const struct segment_reader *
     snapshot->metrics_pid = atomic_load_explicit(&master->metrics_pid, memory_order_relaxed);
 }
 
+/* With what earlier masters counted in the slot: SLOT is a thread's, that of a worker its first. */
 static void copy_values(uint64_t *values, const struct segment_reader *reader, const void *block,
-                        enum metric_scope scope)
+                        enum metric_scope scope, uint32_t slot)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
         if (metric_table[i].scope == scope)
-            values[i] = segment_reader_metric(reader, block, (enum metric)i);
+            values[i] = segment_reader_metric(reader, block, (enum metric)i) +
+                        segment_reader_earlier(reader, slot + 1, (enum metric)i);
 }
 
 static void copy_offload(struct worker_sample *sample, const struct segment_reader *reader,
@@ -137,7 +139,8 @@ static void copy_worker(struct worker_sample *sample, const struct segment_reade
     sample->queue_full = load32(&worker->queue_full);
     sample->acceptors = load32(&worker->acceptors);
     sample->offload_actual = load32(&worker->offload_actual);
-    copy_values(sample->values, reader, worker, SCOPE_WORKER);
+    copy_values(sample->values, reader, worker, SCOPE_WORKER,
+                slot * segment_threads_per_worker(&reader->map));
     update_queue_age(sample, worker, now_ns);
     copy_offload(sample, reader, worker);
 }
@@ -158,7 +161,7 @@ static void copy_thread(struct thread_sample *sample, const struct segment_reade
 
         escape_bytes(sample->name, sizeof(sample->name), name, strnlen(name, sizeof(sample->name)));
     }
-    copy_values(sample->values, reader, thread, SCOPE_THREAD);
+    copy_values(sample->values, reader, thread, SCOPE_THREAD, slot);
 }
 
 static void copy_latency(struct snapshot *snapshot, const struct segment_reader *reader,
@@ -198,6 +201,21 @@ static void find_published(struct snapshot *snapshot, const struct segment_reade
         snapshot->server.published[METRIC_connections_open] = PUBLISHED_SUM;
 }
 
+/* What earlier masters counted of METRIC in slots of which the snapshot has no row. */
+static uint64_t earlier_without_row(const struct segment_reader *reader, enum metric metric)
+{
+    const struct segment *map = &reader->map;
+    uint32_t threads = segment_threads_per_worker(map);
+    uint64_t sum = segment_reader_earlier(reader, 0, metric);
+
+    for (uint32_t i = 1; i < segment_earlier_entries(map); i++)
+        if (metric_table[metric].scope == SCOPE_THREAD
+                ? !segment_thread_reserved(map, i - 1)
+                : !segment_worker_reserved(map, (i - 1) / threads))
+            sum += segment_reader_earlier(reader, i, metric);
+    return sum;
+}
+
 /* Sums the copied values, so that the totals match the rows on the screen. */
 static void add_up(struct snapshot *snapshot, const struct segment_reader *reader)
 {
@@ -209,7 +227,9 @@ static void add_up(struct snapshot *snapshot, const struct segment_reader *reade
             sum += snapshot->threads[i].values[metric];
         for (uint32_t i = 0; scope == SCOPE_WORKER && i < snapshot->worker_count; i++)
             sum = metric_join((enum metric)metric, sum, snapshot->workers[i].values[metric]);
-        if (scope != SCOPE_THREAD && scope != SCOPE_WORKER)
+        if (scope == SCOPE_THREAD || scope == SCOPE_WORKER)
+            sum += earlier_without_row(reader, (enum metric)metric);
+        else
             sum = segment_reader_sum(reader, (enum metric)metric);
         snapshot->sums[metric] = sum;
     }

@@ -320,8 +320,10 @@ bool auxiliary_ended(struct master *master, pid_t pid, int status, const char *h
         logger_process_ended(&auxiliary->logger, how, status != 0);
     } else if (pid == auxiliary->keys.child.pid) {
         keys_process_ended(&auxiliary->keys, how);
+    } else if (metrics_process_ended(&auxiliary->metrics, pid, how)) {
+        upgrade_pass_metrics(master);
     } else {
-        return metrics_process_ended(&auxiliary->metrics, pid, how);
+        return false;
     }
     return true;
 }

@@ -90,6 +90,7 @@ struct control_reply command_ping(const struct call *call)
 
 struct control_reply command_status(const struct call *call)
 {
+    predecessor_count(call->master);
     return command_reply(server_status(&call->master->segment));
 }
 

@@ -12,11 +12,12 @@
 
 /* What the two masters of an upgrade tell each other over the link, one byte each. */
 enum {
-    INHERITANCE_READY = 'r',  /* the new one serves and has taken over all names */
-    INHERITANCE_STOP = 's',   /* the sender has begun to stop */
-    INHERITANCE_FORCE = 'f',  /* the old one stops now */
-    INHERITANCE_RELOAD = 'c', /* the old one retires with a reload that it did not begin */
-    INHERITANCE_REOPEN = 'l', /* the new one has opened its logs again */
+    INHERITANCE_READY = 'r',   /* the new one serves and has taken over all names */
+    INHERITANCE_STOP = 's',    /* the sender has begun to stop */
+    INHERITANCE_FORCE = 'f',   /* the old one stops now */
+    INHERITANCE_RELOAD = 'c',  /* the old one retires with a reload that it did not begin */
+    INHERITANCE_REOPEN = 'l',  /* the new one has opened its logs again */
+    INHERITANCE_METRICS = 'm', /* the metrics process of the old one has sent its last response */
 };
 
 /* A listen socket. */

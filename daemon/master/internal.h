@@ -5,7 +5,7 @@
 #ifndef DAEMON_MASTER_INTERNAL_H
 #define DAEMON_MASTER_INTERNAL_H
 
-#include "common/segment.h"
+#include "common/segment_reader.h"
 #include "daemon/acme/process.h"
 #include "daemon/base/service.h"
 #include "daemon/config/config.h"
@@ -154,12 +154,24 @@ struct reload {
     json_t *changed;        /* names of the keys and sections that the last reload changed */
 };
 
+/* The old master of an upgrade, as its counters are copied. */
+struct predecessor {
+    struct segment_reader reader; /* of its segment; not mapped: there is nothing more to copy */
+    struct earlier_host {
+        uint32_t from, to; /* entries of HOSTS in its segment and in this one... */
+        uint64_t id;       /* ...where the host has this id */
+    } * host;
+    size_t host_count;
+};
+
 /* Binary upgrades: from an old master to this one, and from this one to a new one. */
 struct upgrade {
     struct inheritance inheritance;
     struct event *inheritance_readable; /* reads the link to the old master */
-    pid_t successor_pid;                /* 0: no upgrade in progress */
-    int successor_link;                 /* -1: none */
+    struct predecessor predecessor;
+    uint64_t metrics_due_ns; /* the metrics process starts then, or earlier; 0: it need not wait */
+    pid_t successor_pid;     /* 0: no upgrade in progress */
+    int successor_link;      /* -1: none */
     struct event *link_readable;
     bool queued; /* it starts when the reload has ended */
     bool successor_serves;
@@ -381,10 +393,31 @@ void upgrade_start_waiting(struct master *master);
 /* True if the new master has been told to stop and has not ended yet. */
 bool upgrade_must_end(const struct master *master);
 
+/* Once a second: what upgrade_take_over() has left to do. */
+void upgrade_check(struct master *master, uint64_t now_ns);
+
+/* Tells the new master when the metrics process of this one has ended. */
+void upgrade_pass_metrics(const struct master *master);
+
 /* Tell the new master to stop; to stop at once, if it has been told; to reload. */
 void upgrade_stop(struct master *master);
 void upgrade_force(const struct master *master);
 void upgrade_pass_reload(const struct master *master);
+
+/* --- predecessor.c: the counters of the old master --- */
+
+/*
+ * Makes the totals go on with those of the old master, if there is one. Call it before readers find
+ * the segment, when the hosts have their entries. Returns 0, or -1 with WHY.
+ */
+int predecessor_attach(struct master *master, char *why, size_t size);
+void predecessor_free(struct predecessor *predecessor);
+
+/* Copies the counters of the old master as they are now. */
+void predecessor_count(struct master *master);
+
+/* The same once a second, and when the old master has ended. */
+void predecessor_check(struct master *master);
 
 /* --- auxiliary.c: the logger, the keys process and the metrics process --- */
 
@@ -662,6 +695,9 @@ struct handshake_kind {
 };
 
 extern const struct handshake_kind handshake_of_tls, handshake_of_proxy;
+
+/* What the segment has counted so far is not new to the history and to lines about handshakes. */
+void monitor_begin(struct monitor *monitor, const struct segment *segment);
 
 /*
  * Connections that failed before their first request. A line says what the counters of KIND have

@@ -333,6 +333,7 @@ int act_retire(struct master *master)
     auxiliary_release_metrics(&master->auxiliary);
     certificates_stop(master);
     master->life.retired = true;
+    upgrade_pass_metrics(master);
     report_stopping(master);
     /* Nobody waits for the end of this master. */
     rebalance_await(master, drain_ms > MOVES_MS ? drain_ms : MOVES_MS, retire_workers);

@@ -67,6 +67,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     certificates_check(master, now);
     roots_look(master);
     file_watch_look(master);
+    upgrade_check(master, now);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -296,6 +297,8 @@ static void log_note(void *unused, const char *note)
 
 static int start_master(struct master *master)
 {
+    char why[WHY];
+
     /* After an upgrade the process already runs in the background. */
     if (master->options->detach && !inheritance_is_upgrade() && daemonize() != 0) {
         fprintf(stderr, "webserverd: cannot run in the background: %s\n", strerror(errno));
@@ -313,11 +316,14 @@ static int start_master(struct master *master)
         return fail_start("cannot create the event loop");
     if (acquire_names(master) != 0 || make_parts(master) != 0)
         return -1;
+    if (predecessor_attach(master, why, sizeof(why)) != 0)
+        return fail_start(why);
     if (make_master_events(master) != 0 || upgrade_watch_old_master(master) != 0)
         return fail_start("cannot handle signals");
     signals_unblock();
     events_attach(&master->segment, SEGMENT_RING_MASTER);
     segment_publish(&master->segment);
+    monitor_begin(&master->monitor, &master->segment);
     summary_set_interval(master, master->config->log_summary_interval);
     warn_of_sandbox(master->config);
     config_model_notes(master->config, log_note, NULL);

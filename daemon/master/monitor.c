@@ -240,7 +240,7 @@ void summary_log(struct summary *summary, const struct segment *segment)
 {
     static const uint64_t zero[METRIC_COUNT];
     uint64_t now[METRIC_COUNT], now_ns = clock_monotonic_ns();
-    uint64_t up_ns = clock_wall_ns() - segment->header.started_ns;
+    uint64_t up_ns = clock_wall_ns() - segment_counted_since_ns(segment);
 
     read_totals(summary, segment, now);
     log_interval(&(struct period){.seconds = (double)(now_ns - summary->since_ns) / NS_PER_S,
@@ -350,17 +350,36 @@ bool handshake_failures_text(struct handshake_failures *failures, const struct h
     return true;
 }
 
-void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
-                            const struct segment *segment, uint64_t now_ns)
+static void count_failures(const struct segment *segment, const struct handshake_kind *kind,
+                           uint64_t count[HANDSHAKE_FAILURE_REASONS])
 {
-    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0}, sums[METRIC_COUNT];
-    char text[256];
+    uint64_t sums[METRIC_COUNT];
 
     segment_sum_all(segment, sums);
     for (size_t i = 0; kind->reason[i].text != NULL; i++)
         count[i] = sums[kind->reason[i].metric];
+}
+
+void handshake_failures_log(struct handshake_failures *failures, const struct handshake_kind *kind,
+                            const struct segment *segment, uint64_t now_ns)
+{
+    uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0};
+    char text[256];
+
+    count_failures(segment, kind, count);
     if (handshake_failures_text(failures, kind, count, now_ns, text, sizeof(text)))
         event_log(LEVEL_INFO, "%s: %s", kind->title, text);
+}
+
+void monitor_begin(struct monitor *monitor, const struct segment *segment)
+{
+    static struct histogram now; /* static, because it is large and the master has one thread */
+
+    histogram_reset(&now);
+    segment_add_all_latency(segment, &now);
+    histogram_window_move(&monitor->latency, &now);
+    count_failures(segment, &handshake_of_tls, monitor->tls_failures.logged);
+    count_failures(segment, &handshake_of_proxy, monitor->proxy_failures.logged);
 }
 
 /* The memory of the control group */

@@ -1,5 +1,6 @@
 #include "daemon/master/internal.h"
 
+#include "common/clock.h"
 #include "common/escape.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
@@ -13,6 +14,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* Longer than the metrics process of the old master takes for its last responses. */
+enum { METRICS_WAIT_S = 6 };
 
 /* The old master's side */
 
@@ -213,7 +217,43 @@ void upgrade_start_waiting(struct master *master)
         lifecycle_report(master, EVENT_upgrade);
 }
 
+void upgrade_pass_metrics(const struct master *master)
+{
+    if (master->life.retired && master->auxiliary.metrics.leaving == 0 &&
+        master->upgrade.metrics_due_ns == 0)
+        tell_successor(&master->upgrade, INHERITANCE_METRICS);
+}
+
 /* The new master's side */
+
+/* The old master answers no request for metrics any more. */
+static void start_metrics(struct master *master)
+{
+    master->upgrade.metrics_due_ns = 0;
+    predecessor_count(master);
+    if (lifecycle_is_stopping(master))
+        upgrade_pass_metrics(master);
+    else
+        auxiliary_start_metrics(master);
+}
+
+/* A release whose segment has no EARLIER does not report INHERITANCE_METRICS. */
+static void await_old_metrics(struct master *master)
+{
+    struct upgrade *upgrade = &master->upgrade;
+
+    if (segment_count(&upgrade->predecessor.reader.map, SEGMENT_EARLIER) > 0)
+        upgrade->metrics_due_ns = clock_monotonic_ns() + METRICS_WAIT_S * NS_PER_S;
+    else
+        start_metrics(master);
+}
+
+void upgrade_check(struct master *master, uint64_t now_ns)
+{
+    if (master->upgrade.metrics_due_ns != 0 && now_ns >= master->upgrade.metrics_due_ns)
+        start_metrics(master);
+    predecessor_check(master);
+}
 
 /* Segment and control socket get the names of the old master's, which may then shut down. */
 int upgrade_take_over(struct master *master)
@@ -230,8 +270,9 @@ int upgrade_take_over(struct master *master)
         return -1;
     }
     pid_file_write(&master->pid_file);
+    predecessor_count(master);
+    await_old_metrics(master);
     inheritance_report_ready(inheritance);
-    auxiliary_start_metrics(master);
     certificates_start(master);
     return 0;
 }
@@ -254,14 +295,20 @@ static void on_old_master_link(evutil_socket_t fd, short what, void *argument)
 
     (void)what;
     if (got != 1) {
-        if (got == 0 || errno != EAGAIN)
+        if (got == 0 || errno != EAGAIN) {
             close_old_master_link(&master->upgrade);
+            if (master->upgrade.metrics_due_ns != 0)
+                start_metrics(master);
+            predecessor_check(master);
+        }
         lifecycle_report_processes(master);
         return;
     }
     if (byte == INHERITANCE_RELOAD)
         reload_request_by(master, "requested from the old master");
-    else
+    else if (byte == INHERITANCE_METRICS && master->upgrade.metrics_due_ns != 0)
+        start_metrics(master);
+    else if (byte != INHERITANCE_METRICS)
         lifecycle_report(master, byte == INHERITANCE_FORCE ? EVENT_stop_again : EVENT_stop);
     lifecycle_report_processes(master);
 }
@@ -282,5 +329,6 @@ void upgrade_free(struct upgrade *upgrade)
 {
     close_successor_link(upgrade);
     close_old_master_link(upgrade);
+    predecessor_free(&upgrade->predecessor);
     inheritance_free(&upgrade->inheritance);
 }

@@ -158,7 +158,7 @@ void live_write(FILE *out, const struct segment *segment)
     json_t *event = json_pack(
         "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "name", header->name,
         "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
-        (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
+        (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S), "generation",
         (int)read_segment_word(&master->generation), "stopping",
         read_segment_word(&master->stopping) != 0, "workers", (int)server_workers_serving(segment),
         "workers_wanted", (int)read_segment_word(&master->workers_wanted), "counters",

@@ -77,45 +77,60 @@ static void put_value(FILE *out, enum metric_unit unit, uint64_t value)
 
 /* Blocks */
 
-/* A position in the blocks of a scope. */
+/*
+ * A position in the blocks of a scope. The last one of the scopes THREAD and WORKER is for the slots
+ * that only an earlier master had.
+ */
 struct block {
-    segment_metrics *metrics;
-    char labels[64]; /* 'worker="0",thread="1"', or empty */
+    const _Atomic uint64_t *metrics; /* NULL: this master has not used the slot */
+    int32_t earlier;                 /* entry of EARLIER; -1: none */
+    char labels[64];                 /* 'worker="0",thread="1"', or empty */
 };
 
-static void label_thread(const struct segment *segment, uint32_t slot, char *labels, size_t size)
+static uint32_t count_blocks(const struct segment *segment, enum metric_scope scope)
 {
-    uint32_t threads = segment_threads_per_worker(segment);
-
-    assert(threads > 0);
-    snprintf(labels, size, "worker=\"%u\",thread=\"%u\"", slot / threads, slot % threads);
+    return scope == SCOPE_THREAD   ? segment_count(segment, SEGMENT_THREADS) + 1
+           : scope == SCOPE_WORKER ? segment_count(segment, SEGMENT_WORKERS) + 1
+                                   : 1;
 }
 
-/* Returns false if slot NUMBER has no memory. */
+static void label_slot(const struct segment *segment, uint32_t worker, const uint32_t *thread,
+                       struct block *block)
+{
+    size_t room = sizeof(block->labels);
+    int length = worker < segment_count(segment, SEGMENT_WORKERS)
+                     ? snprintf(block->labels, room, "worker=\"%u\"", worker)
+                     : snprintf(block->labels, room, "worker=\"other\"");
+
+    if (thread != NULL && block->earlier != 0)
+        snprintf(block->labels + length, room - (size_t)length, ",thread=\"%u\"", *thread);
+    else if (thread != NULL)
+        snprintf(block->labels + length, room - (size_t)length, ",thread=\"other\"");
+}
+
+/* Returns false if block NUMBER has no memory. */
 static bool get_block(const struct segment *segment, enum metric_scope scope, uint32_t number,
                       struct block *block)
 {
-    block->labels[0] = '\0';
-    if (scope == SCOPE_MASTER) {
-        block->metrics = &segment_master(segment)->metrics;
-        return true;
-    }
-    if (scope == SCOPE_LOGGER) {
-        block->metrics = &segment_logger(segment)->metrics;
-        return true;
-    }
-    if (scope == SCOPE_WORKER) {
-        if (!segment_worker_reserved(segment, number))
-            return false;
-        block->metrics = &segment_worker(segment, number)->metrics;
-        snprintf(block->labels, sizeof(block->labels), "worker=\"%u\"", number);
-        return true;
-    }
-    if (!segment_thread_reserved(segment, number))
-        return false;
-    block->metrics = &segment_thread(segment, number)->metrics;
-    label_thread(segment, number, block->labels, sizeof(block->labels));
-    return true;
+    uint32_t threads = segment_threads_per_worker(segment);
+    bool is_last = number + 1 == count_blocks(segment, scope); /* also of one */
+    uint32_t entry = is_last ? 0 : number * (scope == SCOPE_WORKER ? threads : 1) + 1;
+
+    assert(threads > 0);
+    *block = (struct block){.earlier = segment_has_earlier(segment, entry) ? (int32_t)entry : -1};
+    if (scope == SCOPE_MASTER)
+        block->metrics = segment_master(segment)->metrics;
+    else if (scope == SCOPE_LOGGER)
+        block->metrics = segment_logger(segment)->metrics;
+    else if (!is_last && scope == SCOPE_WORKER && segment_worker_reserved(segment, number))
+        block->metrics = segment_worker(segment, number)->metrics;
+    else if (!is_last && scope == SCOPE_THREAD && segment_thread_reserved(segment, number))
+        block->metrics = segment_thread(segment, number)->metrics;
+    if (scope == SCOPE_WORKER)
+        label_slot(segment, number, NULL, block);
+    if (scope == SCOPE_THREAD)
+        label_slot(segment, number / threads, &(uint32_t){number % threads}, block);
+    return block->metrics != NULL || block->earlier >= 0;
 }
 
 /* Metrics */
@@ -128,20 +143,24 @@ static void put_samples(const struct exposition *to, const char *family, enum me
 {
     const struct metric_info *info = &metric_table[metric];
     const char *suffix = info->kind == KIND_COUNTER ? "_total" : "";
-    uint32_t count = info->scope == SCOPE_THREAD   ? segment_count(to->segment, SEGMENT_THREADS)
-                     : info->scope == SCOPE_WORKER ? segment_count(to->segment, SEGMENT_WORKERS)
-                                                   : 1;
     struct block block;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count_blocks(to->segment, info->scope); i++) {
+        uint64_t value;
         bool labels;
 
         if (!get_block(to->segment, info->scope, i, &block))
             continue;
+        value = block.metrics != NULL ? metric_get(block.metrics, metric) : 0;
+        if (block.earlier >= 0)
+            value += metric_get(segment_earlier(to->segment, (uint32_t)block.earlier), metric);
+        if (block.metrics == NULL &&
+            (info->kind != KIND_COUNTER || (block.earlier == 0 && value == 0)))
+            continue;
         labels = block.labels[0] != '\0' || *label != '\0';
         fprintf(to->out, "%s%s%s%s%s%s%s", family, suffix, labels ? "{" : "", block.labels,
                 block.labels[0] != '\0' && *label != '\0' ? "," : "", label, labels ? "}" : "");
-        put_value(to->out, info->unit, metric_get(*block.metrics, metric));
+        put_value(to->out, info->unit, value);
     }
 }
 
@@ -227,21 +246,25 @@ static void put_latency(const struct exposition *to)
 {
     static const char family[] = PREFIX "request_duration_seconds";
     struct histogram copy = {0};
+    struct block block;
 
     describe(to, family, "histogram", UNIT_NANOSECONDS,
              "Time from the start of each request to the end of its response");
-    for (uint32_t i = 0; i < segment_count(to->segment, SEGMENT_THREADS); i++) {
-        if (!segment_thread_reserved(to->segment, i))
+    for (uint32_t i = 0; i < count_blocks(to->segment, SCOPE_THREAD); i++) {
+        if (!get_block(to->segment, SCOPE_THREAD, i, &block))
             continue;
         for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
             char labels[128];
 
             histogram_reset(&copy);
-            histogram_add(&copy, &segment_latency_of(to->segment, i)[outcome]);
+            if (block.metrics != NULL)
+                histogram_add(&copy, &segment_latency_of(to->segment, i)[outcome]);
+            if (block.earlier >= 0)
+                histogram_add(
+                    &copy, &segment_earlier_latency(to->segment, (uint32_t)block.earlier)[outcome]);
             if (histogram_count(&copy) == 0)
                 continue;
-            label_thread(to->segment, i, labels, sizeof(labels));
-            snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), ",outcome=\"%s\"",
+            snprintf(labels, sizeof(labels), "%s,outcome=\"%s\"", block.labels,
                      outcome_names[outcome]);
             put_histogram(to->out, family, labels, &copy);
         }
@@ -253,19 +276,21 @@ static void put_queue_waits(const struct exposition *to)
 {
     static const char family[] = PREFIX "queue_duration_seconds";
     struct histogram copy = {0};
+    struct block block;
 
     describe(to, family, "histogram", UNIT_NANOSECONDS,
              "Time that each connection was in the queue of its worker");
-    for (uint32_t i = 0; i < segment_count(to->segment, SEGMENT_QUEUE_WAITS); i++) {
-        char labels[32];
-
-        if (!segment_worker_reserved(to->segment, i))
+    for (uint32_t i = 0; i < count_blocks(to->segment, SCOPE_WORKER); i++) {
+        if (!get_block(to->segment, SCOPE_WORKER, i, &block))
             continue;
         histogram_reset(&copy);
-        histogram_add(&copy, segment_queue_waits_of(to->segment, i));
-        snprintf(labels, sizeof(labels), "worker=\"%u\"", i);
+        if (block.metrics != NULL)
+            histogram_add(&copy, segment_queue_waits_of(to->segment, i));
+        if (block.earlier >= 0)
+            histogram_add(&copy, segment_earlier_latency(to->segment, (uint32_t)block.earlier) +
+                                     OUTCOME_COUNT);
         if (histogram_count(&copy) > 0)
-            put_histogram(to->out, family, labels, &copy);
+            put_histogram(to->out, family, block.labels, &copy);
     }
 }
 
@@ -355,8 +380,10 @@ static void put_server(const struct exposition *to)
     describe(to, PREFIX "build", "info", UNIT_COUNT, "Version, and name of the instance");
     fprintf(to->out, PREFIX "build_info{version=\"%s\",name=\"%s\"} 1\n", header->version,
             header->name);
-    put_gauge(to, "start_time_seconds", UNIT_NANOSECONDS, header->started_ns,
-              "Start of the server, in seconds since 1970");
+    put_gauge(to, "start_time_seconds", UNIT_NANOSECONDS, segment_counted_since_ns(segment),
+              "Start of the server, in seconds since 1970; a binary upgrade does not change it");
+    put_gauge(to, "master_start_time_seconds", UNIT_NANOSECONDS, header->started_ns,
+              "Start of the master, in seconds since 1970; a binary upgrade starts another one");
     put_gauge(to, "heartbeat_age_seconds", UNIT_NANOSECONDS, now > beat ? now - beat : 0,
               "Time since the last heartbeat of the master, which has one each second");
     put_gauge(to, "stopping", UNIT_COUNT, atomic_load(&master->stopping),

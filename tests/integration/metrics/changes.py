@@ -1,10 +1,13 @@
 """Reload, upgrade, stop, and a process that dies or hangs."""
+import http.client
+import json
 import os
 import signal
 import socket
+import threading
 import time
 
-from metrics_server import MORE, PATIENCE_S, MetricsServer, expect, expect_in, free_port, has_ended, test, until
+from metrics_server import MORE, PATIENCE_S, Exposition, MetricsServer, expect, expect_in, free_port, has_ended, run, test, until
 
 
 def is_refused(port):
@@ -125,6 +128,122 @@ def upgrade_answers_every_request(bench):
         server.control("stop")
         until(lambda: has_ended(new), "end of the new master")
         expect(is_refused(port), True, "end of the address")
+
+
+class Load(threading.Thread):
+    """Requests on connections that stay, until finish(), which returns their number."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.sent, self.over, self.error = port, 0, False, None
+        self.start()
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            while not self.over:
+                connection.request("GET", "/page.html", headers={"Host": "one.example"})
+                if len(connection.getresponse().read()) != 400:
+                    raise AssertionError("another body")
+                self.sent += 1
+                time.sleep(0.001)
+        except (OSError, http.client.HTTPException, AssertionError) as error:
+            self.error = error
+
+    def finish(self):
+        self.over = True
+        self.join()
+        if self.error is not None:
+            raise self.error
+        return self.sent
+
+
+class Counters:
+    """Reads them again and again, and fails when one has fallen or is missing."""
+
+    def __init__(self, server):
+        self.server, self.port, self.before = server, server.metrics_port, {}
+
+    def read(self):
+        now = {(sample.name, *sorted(sample.labels.items())): sample.value
+               for sample in Exposition(self.server.read("/metrics", self.port)).samples
+               if sample.name.endswith(("_total", "_bucket", "_sum", "_count"))}
+        for series, value in self.before.items():
+            if now.get(series, -1) < value:
+                raise AssertionError(f"{series} was {value}, is {now.get(series)}")
+        self.before = now
+
+    def read_until(self, check, what):
+        give_up = time.monotonic() + PATIENCE_S
+        while not check():
+            self.read()
+            expect(time.monotonic() < give_up, True, what)
+
+
+def upgrade(server, counters, number):
+    """Returns the pid of the new master, when the old one has ended."""
+    old = server.status()["pid"]
+    os.kill(old, signal.SIGUSR2)
+    counters.read_until(lambda: server.process.poll() is not None and has_ended(old), f"end of master {number}")
+    return server.status()["pid"]
+
+
+@test
+def counters_never_fall_over_upgrades_and_reloads(bench):
+    text = MORE + "[host one.example]\n"
+    with MetricsServer(bench, text) as server:
+        load, counters = Load(server.port), Counters(server)
+        started = server.metrics().sum("webserverd_start_time_seconds")
+        for number in range(int(os.environ.get("TEST_UPGRADES", "4"))):
+            until(lambda already=load.sent: load.sent > already + 10 or load.error, "load")
+            upgrade(server, counters, number)
+            counters.read()
+            server.reload(text)
+            counters.read()
+        server.sent = load.finish()
+        status = server.counted()
+        expect(status["metrics"]["requests"], server.sent, "requests of all masters")
+        expect(status["hosts"][0]["requests"], server.sent, "requests of the host")
+        until(lambda: server.status()["metrics"]["log_lines"] == server.sent, "lines of the log")
+        now = server.metrics()
+        expect(now.sum("webserverd_start_time_seconds"), started, "start of the server")
+        expect(now.sum("webserverd_master_start_time_seconds") > started, True, "start of the master")
+        expect(now.sum("webserverd_requests_total"), server.sent, "requests in the metrics")
+        expect(now.sum("webserverd_request_duration_seconds_count"), server.sent, "latencies in the metrics")
+        expect(now.sum("webserverd_host_responses_total"), server.sent, "responses of the host in the metrics")
+        console = server.bench.programs / "wsconsole"
+        seen = json.loads(run(console, "-n", server.name, "--json"))["overview"]
+        expect(str(server.sent) in json.dumps(seen), True, f"{server.sent} requests in the console")
+        server.control("stop")
+        until(lambda: has_ended(status["pid"]), "end of the last master")
+
+
+@test
+def totals_include_what_an_earlier_master_still_sends(bench):
+    with MetricsServer(bench) as server, socket.socket() as client:
+        server.put("www/large", "x" * 20_000_000)
+        port = server.metrics_port
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        expect(client.recv(8), b"HTTP/1.1", "begin of the response")
+        masters = [server.status_json(port)["pid"]]
+        for _ in range(2):
+            os.kill(masters[-1], signal.SIGUSR2)
+            masters.append(until(lambda: (pid := server.status_json(port)["pid"]) not in masters and pid, "the new master"))
+        expect(server.status()["metrics"]["requests"], 0, "requests before the end of the response")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        received = 0
+        while received < 20_000_000:
+            received += len(client.recv(1 << 20))
+        client.close()
+        server.sent = 1
+        expect(server.counted()["metrics"]["bytes_sent"] > 20_000_000, True, "bytes of the response")
+        expect(server.process.wait(PATIENCE_S), 0, "exit status of the first master")
+        until(lambda: has_ended(masters[1]), "end of the second master")
+        expect(server.status()["metrics"]["requests"], 1, "requests after its end")
+        server.control("stop")
+        until(lambda: has_ended(masters[2]), "end of the last master")
 
 
 @test

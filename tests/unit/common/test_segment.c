@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECTIONS = 28, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
+enum { SECTIONS = 30, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
 
 static struct segment segment;
 static struct segment_reader reader;
@@ -824,6 +824,67 @@ static void sums_include_reserved_slots_only(void **state)
         assert_int_equal(sums[i], segment_sum(&segment, (enum metric)i));
 }
 
+/* What earlier masters counted: for the master, for slot 1, and for slot 2, which is not reserved. */
+static void sums_include_earlier_masters(void **state)
+{
+    struct histogram *all = calloc(1, sizeof(*all)), *waits = calloc(1, sizeof(*waits));
+    static const uint32_t entries[] = {0, 2, 3};
+    uint64_t sums[METRIC_COUNT];
+
+    (void)state;
+    assert_non_null(all);
+    assert_non_null(waits);
+    assert_int_equal(segment_counted_since_ns(&segment), segment.header.started_ns);
+    assert_int_equal(segment_earlier_entries(&reader.map), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(entries); i++) {
+        struct histogram *latency;
+
+        assert_int_equal(segment_reserve_earlier(&segment, entries[i]), 0);
+        metric_set(segment_earlier(&segment, entries[i]), METRIC_requests, 100);
+        metric_set(segment_earlier(&segment, entries[i]), METRIC_log_lines, 10);
+        latency = segment_earlier_latency(&segment, entries[i]);
+        histogram_record(&latency[OUTCOME_ERROR], 1000);
+        histogram_record(&latency[OUTCOME_COUNT], 2000);
+    }
+    assert_false(segment_has_earlier(&reader.map, 1));
+    assert_false(segment_has_earlier(&reader.map, WORKERS * THREADS + 1));
+    assert_int_equal(segment_reserve_thread(&segment, 1), 0);
+    metric_set(segment_thread(&segment, 1)->metrics, METRIC_requests, 5);
+    metric_set(segment_logger(&segment)->metrics, METRIC_log_lines, 3);
+    assert_int_equal(segment_sum(&segment, METRIC_requests), 305);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 305);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 33);
+    assert_int_equal(segment_reader_earlier(&reader, 2, METRIC_requests), 100);
+    assert_int_equal(segment_reader_earlier(&reader, 1, METRIC_requests), 0);
+    segment_sum_all(&segment, sums);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        assert_int_equal(sums[i], segment_sum(&segment, (enum metric)i));
+    segment_add_all_latency(&reader.map, all);
+    assert_int_equal(histogram_count(all), 3);
+    segment_add_queue_waits(&reader.map, waits);
+    assert_int_equal(histogram_count(waits), 3);
+    atomic_store(&segment_master(&segment)->counted_since_ns, 7);
+    assert_int_equal(segment_counted_since_ns(&reader.map), 7);
+    free(all);
+    free(waits);
+}
+
+static void host_totals_include_earlier_masters(void **state)
+{
+    struct host_totals totals;
+
+    (void)state;
+    segment_store_host(&segment, 1, 77, "one.example");
+    assert_int_equal(segment_reserve_earlier_hosts(&segment, 2), 0);
+    assert_null(segment_earlier_host(&reader.map, 2));
+    atomic_store(&segment_earlier_host(&segment, 1)->values[HOST_METRIC_responses_2xx], 4);
+    assert_true(host_totals_read(&reader.map, 1, &totals));
+    assert_int_equal(host_totals_requests(&totals), 0); /* of another host */
+    atomic_store(&segment_earlier_host(&segment, 1)->id, 77);
+    assert_true(host_totals_read(&reader.map, 1, &totals));
+    assert_int_equal(host_totals_requests(&totals), 4);
+}
+
 /* Another server: metrics have other offsets or lines, and one is missing. */
 static void metrics_are_found_by_name(void **state)
 {
@@ -1248,6 +1309,8 @@ int main(void)
         cmocka_unit_test(only_some_sections_are_required),
         cmocka_unit_test(segment_without_hosts_is_accepted),
         PUBLISHED_TEST(sums_include_reserved_slots_only),
+        PUBLISHED_TEST(sums_include_earlier_masters),
+        PUBLISHED_TEST(host_totals_include_earlier_masters),
         CREATED_TEST(metrics_are_found_by_name),
         CREATED_TEST(invalid_metric_counts_as_absent),
         PUBLISHED_TEST(latency_is_summed),

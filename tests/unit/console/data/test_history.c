@@ -252,10 +252,10 @@ static void past_second_has_its_server(void **state)
 
     (void)state;
     now.server.pid = 66;
-    history_begin(history, 55, first.time_ns - NS_PER_S);
+    history_begin(history, 55, first.time_ns - NS_PER_S, first.time_ns - NS_PER_S);
     push_with_letters(1, 1);
     push_with_letters(2, 1);
-    history_begin(history, 66, second.time_ns - NS_PER_MS);
+    history_begin(history, 66, second.time_ns - NS_PER_MS, first.time_ns - NS_PER_S);
     push_with_letters(6, 1);
     push_with_letters(7, 1);
     assert_int_equal(history_cursor_set(cursor, history, &now, 1), 1);

@@ -72,7 +72,7 @@ static void marks_stand_at_their_second(void **state)
     assert_non_null(history);
     for (uint64_t second = 100; second < 110; second++)
         push_second(history, second);
-    history_begin(history, 7, 115 * NS_PER_S);
+    history_begin(history, 7, 115 * NS_PER_S, 115 * NS_PER_S);
     push_second(history, 116);
     push_second(history, 117);
     marks_add(&marks, MARK_threads, 50 * NS_PER_S, "long before");

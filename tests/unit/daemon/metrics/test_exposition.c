@@ -125,6 +125,36 @@ static void formats_name_a_counter_differently(void **state)
     assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
 }
 
+/* A slot of an earlier master only, one of both, and what it counted in slots that are gone. */
+static void counters_continue_those_of_earlier_masters(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(segment_reserve_earlier(&segment, i), 0);
+    metric_set(segment_earlier(&segment, 0), METRIC_requests, 1);
+    metric_set(segment_earlier(&segment, 1), METRIC_requests, 20);
+    metric_set(segment_earlier(&segment, 2), METRIC_requests, 300);
+    metric_set(segment_earlier(&segment, 0), METRIC_workers_started, 4);
+    metric_set(segment_earlier(&segment, 1), METRIC_offload_jobs, 5);
+    histogram_record(&segment_earlier_latency(&segment, 2)[OUTCOME_HIT], 1000);
+    metric_add(segment_master(&segment)->metrics, METRIC_workers_started, 9);
+    assert_int_equal(segment_reserve_thread(&segment, 1), 0);
+    metric_add(segment_thread(&segment, 1)->metrics, METRIC_requests, 7);
+    histogram_record(&segment_latency_of(&segment, 1)[OUTCOME_HIT], 1000);
+    atomic_store(&segment_master(&segment)->counted_since_ns, 3 * NS_PER_S);
+    expose(EXPOSITION_PROMETHEUS);
+    expect_line("webserverd_workers_started_total 13");
+    expect_line("webserverd_requests_total{worker=\"0\",thread=\"0\"} 20");
+    expect_line("webserverd_requests_total{worker=\"0\",thread=\"1\"} 307");
+    expect_line("webserverd_requests_total{worker=\"other\",thread=\"other\"} 1");
+    expect_line("webserverd_offload_jobs_total{worker=\"0\"} 5");
+    expect_line(
+        "webserverd_request_duration_seconds_count{worker=\"0\",thread=\"1\",outcome=\"hit\"} 2");
+    expect_absent("webserverd_offload_jobs_total{worker=\"other\"}");
+    expect_absent("webserverd_connections_open{worker=\"0\",thread=\"0\"}");
+    expect_line("webserverd_start_time_seconds 3.000000000");
+}
+
 /* Worker 1 with its second thread; the others have no memory. */
 static void only_slots_with_memory_have_samples(void **state)
 {
@@ -270,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(server_is_described),
+        TEST(counters_continue_those_of_earlier_masters),
         TEST(formats_name_a_counter_differently),
         TEST(only_slots_with_memory_have_samples),
         TEST(status_without_a_response_is_left_out),
