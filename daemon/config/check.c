@@ -560,6 +560,15 @@ static void check_host_log(struct config_report *report, const struct config_pla
                             "the access log of a [host] cannot be '%s'", value);
 }
 
+static void check_https(struct config_draft *draft, const struct config_place *place,
+                        uint32_t https)
+{
+    if (https == HTTPS_REDIRECT && !draft->faulty[KEY_server_listen] &&
+        !config_needs_tls(draft->config))
+        config_report_error(&draft->report, place, "list both, as in listen = *:80 https://*:443",
+                            "https = redirect needs an address with https://");
+}
+
 /* The values that a [host] may set, too. */
 static void check_site(struct config_draft *draft)
 {
@@ -576,6 +585,7 @@ static void check_site(struct config_draft *draft)
         check_fallback(report, &draft->set_at[KEY_files_fallback], config->files_fallback);
     if (!draft->faulty[KEY_tls_hsts])
         check_hsts(report, &draft->set_at[KEY_tls_hsts], config->tls_hsts);
+    check_https(draft, &draft->set_at[KEY_server_https], config->server_https);
     check_coded_names(draft);
 }
 
@@ -595,6 +605,8 @@ static void check_host(struct config_draft *draft, size_t number)
         check_fallback(report, &place[HOST_KEY_fallback], host->fallback);
     if (host->given[HOST_KEY_hsts])
         check_hsts(report, &place[HOST_KEY_hsts], host->hsts);
+    if (host->given[HOST_KEY_https])
+        check_https(draft, &place[HOST_KEY_https], host->https);
     if (host->given[HOST_KEY_access_log])
         check_host_log(report, &place[HOST_KEY_access_log], host->access_log);
     if (host->given[HOST_KEY_key])

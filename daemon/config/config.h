@@ -98,12 +98,12 @@ enum redirect_action { REDIRECT_TO, REDIRECT_STATUS, REDIRECT_TRY, REDIRECT_PASS
 struct config_redirect {
     char *host;           /* as in struct config_header */
     uint32_t host_number; /* config_host_number() */
-    char *path;           /* decoded; without the star and the '/' before it */
+    const char *path;     /* decoded; without the star and the '/' before it */
     bool below;           /* for path and all below it; there was a star */
     bool plain;           /* for requests without TLS only */
     enum redirect_action action;
     int status; /* REDIRECT_TRY: the answer if nothing exists */
-    char *
+    const char *
         target; /* REDIRECT_TO: a path, a URL or "https:", encoded; REDIRECT_TRY: a path, or NULL */
     bool rest;  /* the rest of the path follows target */
     bool try_file, try_directory;
@@ -118,6 +118,7 @@ struct config_range {
 enum config_jail { JAIL_OFF, JAIL_ON, JAIL_STRICT };
 /* The acceptor, which the models pool and thread have in each worker beside its serving threads. */
 #define MODEL_ACCEPTORS(model) ((model) == MODEL_EVENTS ? 0U : 1U)
+enum config_https { HTTPS_OPTIONAL, HTTPS_REDIRECT };
 enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
 enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
 enum config_precompressed { PRECOMPRESSED_OFF, PRECOMPRESSED_ON, PRECOMPRESSED_ALONE };

@@ -16,12 +16,26 @@ static const char advice[] =
 
 /* Matching */
 
+static uint32_t https_of_host(const struct config *config, uint32_t host)
+{
+    return host > 0 && host <= config->host_count ? config->hosts[host - 1].https
+                                                  : config->server_https;
+}
+
 const struct config_redirect *redirect_find(const struct config *config, uint32_t host,
                                             const char *path, bool secure)
 {
+    static const struct config_redirect to_https = {.path = "",
+                                                    .below = true,
+                                                    .plain = true,
+                                                    .action = REDIRECT_TO,
+                                                    .status = 308,
+                                                    .target = "https:"};
     size_t i = path_index_find(config->redirect_index, host, path, secure);
 
-    return i != PATH_INDEX_NONE ? &config->redirects[i] : NULL;
+    if (i != PATH_INDEX_NONE)
+        return &config->redirects[i];
+    return !secure && https_of_host(config, host) == HTTPS_REDIRECT ? &to_https : NULL;
 }
 
 const char *redirect_rest(const struct config_redirect *rule, const char *path)
@@ -37,6 +51,8 @@ struct path_index *config_redirects_index(struct config *config)
 
     for (size_t i = 0; i < config->redirect_count; i++)
         paths += config->redirects[i].below;
+    for (uint32_t host = 0; host <= config->host_count; host++)
+        config->redirects_by_scheme |= https_of_host(config, host) == HTTPS_REDIRECT;
     index = path_index_new(paths, PATH_FIRST_RULE);
     for (size_t i = 0; index != NULL && i < config->redirect_count; i++) {
         struct config_redirect *rule = &config->redirects[i];
@@ -267,8 +283,8 @@ static int parse_redirect(const struct config_entry *entry, struct config_redire
 static void free_redirect(struct config_redirect *rule)
 {
     free(rule->host);
-    free(rule->path);
-    free(rule->target);
+    free((void *)rule->path);
+    free((void *)rule->target);
 }
 
 static int parse_redirect_host(const struct config_entry *entry, struct config_redirect *rule)

@@ -45,6 +45,18 @@ static enum transaction_result respond_allowed(struct transaction *transaction,
     return handler_files(transaction, target);
 }
 
+/* True if requests without TLS, as this one is, are redirected. */
+static bool leads_to_tls(const struct transaction *transaction, const struct target *target)
+{
+    const struct config_redirect *rule;
+
+    if (transaction->client->secure)
+        return false;
+    rule = redirect_find(transaction->context->worker->config, transaction->site->number,
+                         target->path, false);
+    return rule != NULL && rule->plain && rule->action == REDIRECT_TO;
+}
+
 /* By the rules of [access] and [cors] for the path. */
 static enum transaction_result respond_to_target(struct transaction *transaction,
                                                  const struct target *target)
@@ -65,7 +77,10 @@ static enum transaction_result respond_to_target(struct transaction *transaction
             metric_add(metrics, METRIC_preflights_refused, 1);
         return reply_options(transaction);
     }
-    status = rule != NULL ? access_authenticate(transaction, rule) : 0;
+    /* a password is not for a connection without TLS */
+    status = rule != NULL && !leads_to_tls(transaction, target)
+                 ? access_authenticate(transaction, rule)
+                 : 0;
     if (status == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     return status != 0 ? reply_error(transaction, status) : respond_allowed(transaction, target);

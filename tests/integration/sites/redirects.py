@@ -124,6 +124,28 @@ def request_without_tls_goes_to_https(bench):
 
 
 @test
+def https_redirect_is_for_requests_without_tls_and_rules(bench):
+    text = f"[tls]\ncertificate = {bench.path('ec.pem')}\nkey = {bench.path('ec.key')}\n[host a.example]\nhttps = redirect\n" \
+           "[redirect host a.example]\n/healthz = pass\n/old = 301 /new\n[access host a.example /]\nusers = @/users\n"
+    server = SiteServer(bench, text, listen="127.0.0.1:0 https://127.0.0.1:0")
+    server.put("www/new", "new")
+    server.put("www/healthz", "fine")
+    server.put("users", "ann:$2y$04$QFnPyGF6.q2nlp3nVbzOEeeToKzCbUix/PFAa7buIQwbXDh1Aaij2\n")
+    (server.directory / "users").chmod(0o600)
+    with server:
+        server.expect("/new", 200, "new")
+        for _ in range(2):  # then from the caches
+            expect(server.expect("/new?q=1", 308, host="a.example")["location"], "https://a.example/new?q=1", "before a password")
+            server.expect("/healthz", 401, host="a.example")
+            server.expect("/old", 401, host="a.example")
+        got = run("curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", "--resolve", f"a.example:{server.ports['tls']}:127.0.0.1",
+                  f"https://a.example:{server.ports['tls']}/new")
+        expect(got, "401", "status over TLS")
+    expect_in("https = redirect needs an address with https://",
+              SiteServer(bench, "[host a.example]\nhttps = redirect\n").check(), "without TLS")
+
+
+@test
 def faults_of_rules_are_reported(bench):
     for text, words in (("/a = 301 /a\n", "the redirect of /a never ends"),
                         ("/a = 301 /b\n/b = 302 /a\n", "the redirect of /a never ends"),
