@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Returns the exit status. */
@@ -58,24 +59,35 @@ static struct config *load_or_print_errors(const struct options *options)
 static void print_note(void *unused, const char *note)
 {
     (void)unused;
-    printf("note: %s\n", note);
+    fputs("note: ", stdout);
+    escape_print(stdout, note);
+    putchar('\n');
+}
+
+static void print_certificate_note(void *unused, const struct tls_description *description)
+{
+    char text[512];
+
+    if (!certificate_is_valid_at(description, (int64_t)time(NULL), text, sizeof(text)))
+        print_note(unused, text);
 }
 
 /* -t and -T: also reads the certificates and keys. Returns the exit status. */
 static int check_config(const struct config *config, const struct options *options,
                         enum options_action action)
 {
+    struct certificate_set *set = NULL;
     char why[512];
 
     if (config_has_certificate(config)) {
-        struct certificate_set *set = certificate_set_load(config, -1, why, sizeof(why));
-
+        set = certificate_set_load(config, -1, why, sizeof(why));
         if (set == NULL)
             return print_failure(why);
-        certificate_set_free(set);
     }
-    if (log_files_check(config, why, sizeof(why)) != 0)
+    if (log_files_check(config, why, sizeof(why)) != 0) {
+        certificate_set_free(set);
         return print_failure(why);
+    }
     if (action == OPTIONS_DUMP) {
         config_print(config, true, stdout);
     } else {
@@ -84,8 +96,11 @@ static int check_config(const struct config *config, const struct options *optio
         puts(" is valid");
         config_model_notes(config, print_note, NULL);
         config_root_notes(config, print_note, NULL);
+        if (set != NULL)
+            certificate_set_describe(set, print_certificate_note, NULL);
         config_acme_describe(config, stdout);
     }
+    certificate_set_free(set);
     return EXIT_SUCCESS;
 }
 

@@ -379,7 +379,7 @@ static bool is_ending_soon(const struct tls_description *description, int64_t no
 {
     int64_t left_s = description->not_after_s - now_s;
 
-    return left_s <= 0 || (left_s < ENDING_S &&
+    return left_s <= 0 || description->not_before_s > now_s || (left_s < ENDING_S &&
                            left_s < (description->not_after_s - description->not_before_s) / 3);
 }
 

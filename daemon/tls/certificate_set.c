@@ -1,6 +1,7 @@
 #include "daemon/tls/certificate_set.h"
 
 #include "common/macros.h"
+#include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/base/messages.h"
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DAY_S = 86400 };
+enum { DAY_S = 86400, CERTIFICATE_TEXT_BYTES = 400 };
 
 struct set_member {
     struct tls_description description; /* of the next three */
@@ -28,6 +29,7 @@ struct set_member {
     char *names; /* one after the other, each with its NUL */
     char **name;
     uint32_t end_reports; /* number of expiry_days[] that were logged */
+    bool early_reported;  /* that it is not valid yet */
 };
 
 /*
@@ -492,6 +494,23 @@ void certificate_set_describe(const struct certificate_set *set,
         show(owner, &set->member[i].description);
 }
 
+bool certificate_is_valid_at(const struct tls_description *description, int64_t now_s, char *text,
+                             size_t size)
+{
+    const char *name = description->name_count > 0 ? description->name[0] : "?";
+    bool early = now_s < description->not_before_s;
+    char when[UNITS_TEXT];
+
+    if (!early && now_s < description->not_after_s)
+        return true;
+    units_format_utc(when, sizeof(when),
+                     early ? description->not_before_s : description->not_after_s);
+    snprintf(text, size, "the certificate for %s %s %s: clients reject it%s", name,
+             early ? "is not valid before" : "has ended on", when,
+             early ? "; is the clock right?" : "");
+    return false;
+}
+
 void certificate_set_report_expired(struct certificate_set *set, int64_t now_s)
 {
     static const int64_t expiry_days[] = {14, 7, 2, 0};
@@ -502,6 +521,12 @@ void certificate_set_report_expired(struct certificate_set *set, int64_t now_s)
         int64_t life_s = end_s - member->description.not_before_s;
         const char *name = member->description.name_count > 0 ? member->name[0] : "?";
         uint32_t reached = 0;
+        char text[CERTIFICATE_TEXT_BYTES];
+        bool valid = certificate_is_valid_at(&member->description, now_s, text, sizeof(text));
+
+        if (!valid && end_s > now_s && !member->early_reported)
+            event_log(LEVEL_ERROR, "%s", text);
+        member->early_reported = !valid && end_s > now_s;
 
         for (uint32_t k = 0; k < ARRAY_LENGTH(expiry_days); k++)
             if (end_s - now_s <= expiry_days[k] * DAY_S && expiry_days[k] * DAY_S < life_s / 3)
@@ -510,7 +535,7 @@ void certificate_set_report_expired(struct certificate_set *set, int64_t now_s)
             continue;
         member->end_reports = reached;
         if (end_s <= now_s)
-            event_log(LEVEL_ERROR, "the certificate for %s has ended: clients reject it", name);
+            event_log(LEVEL_ERROR, "%s", text);
         else
             event_log(LEVEL_WARN, "the certificate for %s ends in less than %ld days", name,
                       (long)expiry_days[reached - 1]);

@@ -81,8 +81,16 @@ void certificate_set_describe(const struct certificate_set *set,
                               void *owner);
 
 /*
- * Logs, once each, that a certificate ends within 14, 7 and 2 days of NOW_S, wall clock, and has
- * ended; the days only if they are less than a third of its life, when it should have been renewed.
+ * Returns false and writes to TEXT why clients reject the certificate at NOW_S, wall clock: it has
+ * ended, or is not valid yet.
+ */
+bool certificate_is_valid_at(const struct tls_description *description, int64_t now_s, char *text,
+                             size_t size);
+
+/*
+ * Logs, once each, that a certificate is not valid yet, ends within 14, 7 and 2 days of NOW_S, wall
+ * clock, and has ended; the days only if they are less than a third of its life, when it should have
+ * been renewed.
  */
 void certificate_set_report_expired(struct certificate_set *set, int64_t now_s);
 
