@@ -12,10 +12,10 @@
 
 enum {
     CONNECT_SECONDS = 20,
-    REQUEST_SECONDS = 60,
     RETRY_AFTER_MAX_S = 7 * 86400,
     NONCE_ATTEMPTS = 10,
     STATUS_OK_LIMIT = 300,
+    PLAIN_ANSWER_SHOWN = 200,
 };
 
 static const char urn[] = "urn:ietf:params:acme:error:";
@@ -71,6 +71,8 @@ void authority_problem(const json_t *json, char *text, size_t size)
     const json_t *parts = json_object_get(json, "subproblems");
     size_t used;
 
+    if (detail[0] == '\0')
+        detail = authority_text(json, "title");
     snprintf(text, size, "%s%s%s%s", detail[0] != '\0' ? detail : "no detail is given",
              type[0] != '\0' ? " (" : "", type, type[0] != '\0' ? ")" : "");
     for (size_t i = 0; i < json_array_size(parts); i++) {
@@ -201,7 +203,8 @@ static int transfer(struct authority *authority, const char *method, const char 
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "webserverd/" WEBSERVERD_VERSION);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_SECONDS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT,
+                     (long)(authority->limit_s > 0 ? authority->limit_s : REQUEST_SECONDS));
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reception);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_answer_field);
@@ -221,12 +224,14 @@ static int transfer(struct authority *authority, const char *method, const char 
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
     if (result == CURLE_OK)
         result = curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    authority->unanswered = result != CURLE_OK;
+    authority->timed_out = result == CURLE_OPERATION_TIMEDOUT;
     if (result != CURLE_OK) {
         authority_answer_free(answer);
         return authority_fail(authority, "%s %s: %s", method, url,
                               reason[0] != '\0' ? reason : curl_easy_strerror(result));
     }
-    answer->json = json_loads(answer->text, 0, NULL);
+    answer->json = json_loadb(answer->text, answer->length, JSON_ALLOW_NUL, NULL);
     if (!json_is_object(answer->json)) {
         json_decref(answer->json);
         answer->json = NULL;
@@ -247,12 +252,16 @@ void authority_answer_free(struct authority_answer *answer)
 static int fail_status(struct authority *authority, const char *url,
                        struct authority_answer *answer)
 {
-    char problem[AUTHORITY_WHY / 2];
+    char problem[AUTHORITY_WHY - 200];
 
     authority->retry_after_s = answer->retry_after_s;
     authority->status = answer->status;
     authority->account_unknown = strcmp(problem_type(answer->json), "accountDoesNotExist") == 0;
-    authority_problem(answer->json, problem, sizeof(problem));
+    if (answer->json == NULL && answer->text[0] != '\0') /* of a proxy, perhaps */
+        snprintf(problem, sizeof(problem), "no problem document, but '%.*s'", PLAIN_ANSWER_SHOWN,
+                 answer->text);
+    else
+        authority_problem(answer->json, problem, sizeof(problem));
     authority_answer_free(answer);
     return authority_fail(authority, "%.100s answers %ld: %s", url, authority->status, problem);
 }
@@ -298,8 +307,10 @@ int authority_open(struct authority *authority)
     int failed = 0;
 
     authority->account_unknown = false;
-    if (authority_get(authority, authority->directory, &answer) != 0)
+    if (authority_get(authority, authority->directory, &answer) != 0) {
+        authority->unreachable = authority->unanswered;
         return -1;
+    }
     if (answer.json == NULL)
         failed = authority_fail(authority, "%s: the directory is not a JSON object",
                                 authority->directory);
@@ -323,7 +334,9 @@ static int send_signed(struct authority *authority, const char *url, json_t *pay
     int failed;
 
     if (authority->nonce[0] == '\0') {
-        if (fetch(authority, "HEAD", authority->new_nonce, answer) != 0)
+        /* an answer to HEAD has no problem document */
+        if (fetch(authority, "HEAD", authority->new_nonce, answer) != 0 &&
+            (authority->status == 0 || fetch(authority, "GET", authority->new_nonce, answer) != 0))
             return -1;
         authority_answer_free(answer);
         if (authority->nonce[0] == '\0')

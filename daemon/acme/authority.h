@@ -13,7 +13,12 @@
 #include <jansson.h>
 #include <openssl/evp.h>
 
-enum { AUTHORITY_BODY_MAX = 512 * 1024, AUTHORITY_URL_MAX = 1024, AUTHORITY_WHY = 320 };
+enum {
+    AUTHORITY_BODY_MAX = 512 * 1024,
+    AUTHORITY_URL_MAX = 1024,
+    AUTHORITY_WHY = 1024,
+    REQUEST_SECONDS = 60
+};
 
 struct authority {
     const char *directory, *ca; /* see authority_init() */
@@ -25,6 +30,9 @@ struct authority {
     char new_nonce[AUTHORITY_URL_MAX], new_account[AUTHORITY_URL_MAX], new_order[AUTHORITY_URL_MAX];
     char key_change[AUTHORITY_URL_MAX], renewal_info[AUTHORITY_URL_MAX]; /* "": it has none */
     char nonce[AUTHORITY_URL_MAX]; /* the next request has it; "": none */
+    uint32_t limit_s;              /* time limit of a request; 0: REQUEST_SECONDS */
+    bool unreachable;              /* the last request for the directory had no answer */
+    bool unanswered, timed_out;    /* the last request had none, within the time limit */
     /* Of the last failure. */
     char why[AUTHORITY_WHY];
     uint32_t retry_after_s; /* delay that the authority requested; 0: none */

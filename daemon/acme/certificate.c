@@ -15,6 +15,9 @@
 /* Room for the files of one certificate and of the account. */
 enum { SPACE_BYTES = 64 * 1024, FILE_NAME_BYTES = 300 };
 
+/* Time limit of the requests of a first attempt while other certificates wait. */
+enum { SHORTEST_LIMIT_S = 1, SHORT_LIMIT_S = 5 };
+
 /* A random number for the delays; 0 if there is none. */
 static uint32_t random_number(void)
 {
@@ -248,7 +251,6 @@ static int accept_chain(struct certificate *certificate, struct acme *acme, EVP_
 static int obtain_certificate(struct certificate *certificate, struct acme *acme)
 {
     struct authority *authority = &acme->authority;
-    EVP_PKEY *key;
     char *request, *chain = NULL;
     int failed = -1;
 
@@ -257,17 +259,22 @@ static int obtain_certificate(struct certificate *certificate, struct acme *acme
                               acme->settings.state_dir, strerror(errno));
     if (account_open(acme) != 0)
         return -1;
-    key = credentials_new_key(acme->settings.key);
-    request = key != NULL ? credentials_request(key, certificate->name) : NULL;
+    if (certificate->key == NULL)
+        certificate->key = credentials_new_key(acme->settings.key);
+    request =
+        certificate->key != NULL ? credentials_request(certificate->key, certificate->name) : NULL;
     if (request != NULL)
         chain = order_obtain(acme, certificate, request);
     else
         authority_fail(authority, "cannot make a key and a signing request: out of memory");
     if (chain != NULL)
-        failed = accept_chain(certificate, acme, key, chain);
+        failed = accept_chain(certificate, acme, certificate->key, chain);
+    if (certificate->order[0] == '\0') {
+        EVP_PKEY_free(certificate->key);
+        certificate->key = NULL;
+    }
     free(chain);
     free(request);
-    EVP_PKEY_free(key);
     return failed;
 }
 
@@ -309,7 +316,12 @@ static void check_renewal_info(struct certificate *certificate, struct acme *acm
 {
     struct authority *authority = &acme->authority;
     struct renewal_window window = {0};
-    int failed = authority_open(authority);
+    int failed;
+
+    if (authority->unreachable)
+        return;
+    authority->limit_s = 0;
+    failed = authority_open(authority);
 
     if (failed == 0 && authority->renewal_info[0] == '\0') {
         plan_check(certificate, acme, 0); /* it may have some later */
@@ -380,14 +392,49 @@ static void record_failure(struct certificate *certificate, struct acme *acme)
     report_plan(certificate, acme, true);
 }
 
-static void request_certificate(struct certificate *certificate, struct acme *acme)
+/* Time limit of requests while OTHERS_WAIT; 0: the usual one. */
+static uint32_t limit_of_request(const struct certificate *certificate, const struct acme *acme,
+                                 bool others_wait)
 {
-    bool obtained;
+    uint32_t limit_s = acme->settings.retry_ms / 1000;
 
-    link_log(acme->link, LEVEL_INFO, "%s: requesting a certificate", certificate->name);
-    obtained = obtain_certificate(certificate, acme) == 0;
+    if (limit_s > SHORT_LIMIT_S)
+        limit_s = SHORT_LIMIT_S;
+    if (limit_s < SHORTEST_LIMIT_S)
+        limit_s = SHORTEST_LIMIT_S;
+    for (uint32_t i = 0; i < certificate->deferred && limit_s < REQUEST_SECONDS; i++)
+        limit_s *= 2;
+    return others_wait && limit_s < REQUEST_SECONDS ? limit_s : 0;
+}
+
+static void request_certificate(struct certificate *certificate, struct acme *acme,
+                                bool others_wait)
+{
+    struct authority *authority = &acme->authority;
+    bool obtained = false, tried = !authority->unreachable;
+
+    authority->limit_s = limit_of_request(certificate, acme, others_wait);
+    if (tried) {
+        link_log(acme->link, LEVEL_INFO, "%s: %s", certificate->name,
+                 certificate->order[0] != '\0' ? "going on with the order"
+                                               : "requesting a certificate");
+        obtained = obtain_certificate(certificate, acme) == 0;
+    } else { /* another certificate has just failed for this reason */
+        authority->retry_after_s = 0;
+        authority->account_unknown = false;
+    }
     if (!obtained && !link_pulse(acme->link)) /* the server stops: this was no failure */
         return;
+    if (!obtained && authority->timed_out && authority->limit_s > 0) {
+        if (tried)
+            link_log(acme->link, LEVEL_INFO,
+                     "%s: the authority has not answered within %u s; the other certificates come "
+                     "first",
+                     certificate->name, authority->limit_s);
+        certificate->deferred++;
+        return;
+    }
+    certificate->deferred = 0;
     /* Renewals that were requested meanwhile have ended, too. */
     certificate->renewal = link_renewal(acme->link, certificate->number);
     certificate->clock_ns = clock_lead_ns();
@@ -397,15 +444,20 @@ static void request_certificate(struct certificate *certificate, struct acme *ac
         record_failure(certificate, acme);
 }
 
-void certificate_handle(struct certificate *certificate, struct acme *acme)
+bool certificate_is_due(const struct certificate *certificate, const struct acme *acme)
+{
+    return certificate->next_s <= (int64_t)time(NULL) ||
+           link_renewal(acme->link, certificate->number) != certificate->renewal;
+}
+
+void certificate_handle(struct certificate *certificate, struct acme *acme, bool others_wait)
 {
     int64_t now_s;
 
     follow_clock(certificate, acme);
     now_s = (int64_t)time(NULL);
-    if (certificate->next_s <= now_s ||
-        link_renewal(acme->link, certificate->number) != certificate->renewal)
-        request_certificate(certificate, acme);
+    if (certificate_is_due(certificate, acme))
+        request_certificate(certificate, acme, others_wait);
     else if (certificate->id[0] != '\0' && certificate->failures == 0 && certificate->next_s > 0 &&
              schedule_planned(certificate->check_s, now_s) <= now_s)
         check_renewal_info(certificate, acme);

@@ -52,8 +52,12 @@ struct certificate {
     struct renewal_window window;      /* when the authority suggests to renew it */
     int64_t check_s;                   /* when to ask the authority again */
     char error[AUTHORITY_WHY];         /* why the last attempt failed; "": it did not */
-    int64_t clock_ns; /* wall clock minus time since boot, when the delays were planned */
-    uint32_t hurried; /* renewals in a row that the authority suggested at once */
+    int64_t clock_ns;  /* wall clock minus time since boot, when the delays were planned */
+    uint32_t hurried;  /* renewals in a row that the authority suggested at once */
+    uint32_t deferred; /* attempts in a row that let the other certificates go first */
+    /* An order that had no answer is continued. */
+    char order[AUTHORITY_URL_MAX]; /* "": none */
+    EVP_PKEY *key;                 /* for it; NULL: none */
 };
 
 /*
@@ -85,11 +89,11 @@ int account_open(struct acme *acme);
 int account_change_key(struct acme *acme);
 
 /*
- * order.c: obtains CERTIFICATE by the signing request REQUEST (base64url), from the order to the
- * download (RFC 8555 section 7.4). Returns its PEM text with the chain, which the caller frees; or
- * NULL with authority->why.
+ * order.c: obtains CERTIFICATE by the signing request REQUEST (base64url), from the order, which may
+ * have begun, to the download (RFC 8555 section 7.4). Returns its PEM text with the chain, which the
+ * caller frees; or NULL with authority->why.
  */
-char *order_obtain(struct acme *acme, const struct certificate *certificate, const char *request);
+char *order_obtain(struct acme *acme, struct certificate *certificate, const char *request);
 
 /* schedule.c: times in seconds since 1970, or in seconds. All but the last are pure. */
 
@@ -146,7 +150,14 @@ int renewal_info_fetch(struct authority *authority, const char *id, struct renew
  */
 void certificate_init(struct certificate *certificate, const struct acme *acme, uint32_t number);
 
-/* Requests CERTIFICATE, or asks the authority when to renew it, if one of the two is due. */
-void certificate_handle(struct certificate *certificate, struct acme *acme);
+/* True if it is to be requested now. */
+bool certificate_is_due(const struct certificate *certificate, const struct acme *acme);
+
+/*
+ * Requests CERTIFICATE, or asks the authority when to renew it, if one of the two is due. If
+ * OTHERS_WAIT for their turn, requests have less time, and an attempt that takes longer lets them go
+ * first.
+ */
+void certificate_handle(struct certificate *certificate, struct acme *acme, bool others_wait);
 
 #endif

@@ -198,6 +198,14 @@ static void handle_account(struct program *program)
     link_report(acme->link, MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
 }
 
+static bool others_wait(const struct program *program, size_t number)
+{
+    for (size_t i = 0; i < program->certificate_count; i++)
+        if (i != number && certificate_is_due(&program->certificate[i], &program->acme))
+            return true;
+    return false;
+}
+
 /*
  * Requests what is due, until the master has gone. The clock may be set at any time: it is read
  * each second.
@@ -213,9 +221,11 @@ static void obtain_certificates(struct program *program)
                      RESOLVER);
             return;
         }
+        acme->authority.limit_s = 0;
+        acme->authority.unreachable = false;
         handle_account(program);
         for (size_t i = 0; i < program->certificate_count && !ended; i++) {
-            certificate_handle(&program->certificate[i], acme);
+            certificate_handle(&program->certificate[i], acme, others_wait(program, i));
             ended = !link_pulse(acme->link);
         }
         if (!ended)

@@ -16,10 +16,9 @@ enum {
 
 struct order {
     struct acme *acme;
-    struct authority *authority; /* acme->authority */
-    const struct certificate *certificate;
-    char url[AUTHORITY_URL_MAX];
-    json_t *json; /* as last received */
+    struct authority *authority;     /* acme->authority */
+    struct certificate *certificate; /* has the URL */
+    json_t *json;                    /* as last received */
 };
 
 static const char *order_status(const json_t *json)
@@ -35,7 +34,7 @@ static int fail_stopped(struct authority *authority)
 /* Fails with the problem in JSON. */
 static int fail_refused(const struct order *order, const char *what, const json_t *json)
 {
-    char problem[AUTHORITY_WHY - 100];
+    char problem[AUTHORITY_WHY - 200];
 
     authority_problem(json_object_get(json, "error"), problem, sizeof(problem));
     return authority_fail(order->authority, "%s is %.20s: %s", what, order_status(json), problem);
@@ -226,12 +225,29 @@ static int begin_order(struct order *order)
         failed = request_order(order, NULL, &answer);
     if (failed != 0)
         return -1;
-    snprintf(order->url, sizeof(order->url), "%s", answer.location);
+    memcpy(order->certificate->order, answer.location, sizeof(order->certificate->order));
     order->json = json_incref(answer.json);
     authority_answer_free(&answer);
-    return order->json != NULL && order->url[0] != '\0'
+    return order->json != NULL && order->certificate->order[0] != '\0'
                ? 0
                : authority_fail(authority, "%.100s answers without an order", authority->new_order);
+}
+
+/* Reads the order that an earlier attempt has begun; another one if the authority has it no more. */
+static int continue_order(struct order *order)
+{
+    uint32_t retry_s;
+
+    if (order->certificate->order[0] == '\0')
+        return begin_order(order);
+    if (refresh_json(order->authority, order->certificate->order, &order->json, &retry_s) == 0 &&
+        strcmp(order_status(order->json), "invalid") != 0)
+        return 0;
+    if (order->authority->unanswered)
+        return -1;
+    json_decref(order->json);
+    order->json = NULL;
+    return begin_order(order);
 }
 
 static int authorize_all(const struct order *order)
@@ -259,16 +275,16 @@ static int finalize_order(struct order *order, const char *request)
     struct authority_answer answer;
     uint32_t retry_s;
 
-    if (refresh_json(authority, order->url, &order->json, &retry_s) != 0 ||
-        await_status(order, order->url, "pending", &order->json) != 0)
+    if (refresh_json(authority, order->certificate->order, &order->json, &retry_s) != 0 ||
+        await_status(order, order->certificate->order, "pending", &order->json) != 0)
         return -1;
     if (strcmp(order_status(order->json), "ready") == 0) {
         if (authority_post(authority, authority_text(order->json, "finalize"),
                            json_pack("{s:s}", "csr", request), &answer) != 0)
             return -1;
         authority_answer_free(&answer);
-        if (refresh_json(authority, order->url, &order->json, &retry_s) != 0 ||
-            await_status(order, order->url, "ready", &order->json) != 0)
+        if (refresh_json(authority, order->certificate->order, &order->json, &retry_s) != 0 ||
+            await_status(order, order->certificate->order, "ready", &order->json) != 0)
             return -1;
     }
     return strcmp(order_status(order->json), "valid") == 0
@@ -276,13 +292,13 @@ static int finalize_order(struct order *order, const char *request)
                : fail_refused(order, "the order", order->json);
 }
 
-char *order_obtain(struct acme *acme, const struct certificate *certificate, const char *request)
+char *order_obtain(struct acme *acme, struct certificate *certificate, const char *request)
 {
     struct order order = {.acme = acme, .authority = &acme->authority, .certificate = certificate};
     struct authority_answer answer;
     char *text = NULL;
 
-    if (begin_order(&order) == 0 && authorize_all(&order) == 0 &&
+    if (continue_order(&order) == 0 && authorize_all(&order) == 0 &&
         finalize_order(&order, request) == 0 &&
         authority_post(order.authority, authority_text(order.json, "certificate"), NULL, &answer) ==
             0) {
@@ -290,6 +306,8 @@ char *order_obtain(struct acme *acme, const struct certificate *certificate, con
         answer.text = NULL;
         authority_answer_free(&answer);
     }
+    if (text != NULL || !order.authority->unanswered)
+        certificate->order[0] = '\0';
     json_decref(order.json);
     return text;
 }

@@ -110,14 +110,45 @@ size_t event_line_to(int fd, const struct event_record *event, char *line, size_
     return length + event_line_short(event, line + length, size - length);
 }
 
+/* How much of TEXT, which has LENGTH bytes, is in the next event: up to a blank or a character. */
+static size_t part_of_text(const char *text, size_t length)
+{
+    size_t end = EVENT_TEXT_BYTES - 1;
+
+    if (length <= end)
+        return length;
+    for (size_t at = end; at > end / 2; at--)
+        if (text[at] == ' ')
+            return at;
+    while (end > EVENT_TEXT_BYTES - 5 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+static void write_event(const struct event_record *event)
+{
+    char line[EVENT_LINE_MAX];
+    size_t length;
+
+    if (process.segment != NULL)
+        event_ring_append(&process.ring, event);
+    if (process.segment != NULL && (!process.echo || event->level < LEVEL_ERROR))
+        return;
+    length = event_line_to(STDERR_FILENO, event, line, sizeof(line));
+    for (int tries = 0; tries < 2; tries++) /* an interrupted write may succeed the second time */
+        if (write(STDERR_FILENO, line, length) >= 0)
+            return;
+}
+
 void event_log(enum level level, const char *format, ...)
 {
     struct event_record event = {
         .level = (uint8_t)level, .role = (uint8_t)process.role, .pid = getpid()};
+    static const char mark[] = "... ";
     enum level least = process.level;
-    char line[EVENT_LINE_MAX];
+    char text[sizeof(mark) - 1 + EVENT_LOG_MAX], *start = text + sizeof(mark) - 1;
     va_list arguments;
-    size_t length;
+    size_t length, part;
 
     if (process.segment != NULL)
         least = (enum level)atomic_load_explicit(&segment_master(process.segment)->log_level,
@@ -126,16 +157,24 @@ void event_log(enum level level, const char *format, ...)
         return;
     event.time_ns = clock_wall_ns();
     va_start(arguments, format);
-    vsnprintf(event.text, sizeof(event.text), format, arguments);
+    vsnprintf(start, EVENT_LOG_MAX, format, arguments);
     va_end(arguments);
-    if (process.segment != NULL)
-        event_ring_append(&process.ring, &event);
-    if (process.segment != NULL && (!process.echo || level < LEVEL_ERROR))
-        return;
-    length = event_line_to(STDERR_FILENO, &event, line, sizeof(line));
-    for (int tries = 0; tries < 2; tries++) /* an interrupted write may succeed the second time */
-        if (write(STDERR_FILENO, line, length) >= 0)
+    for (length = strlen(start);; length -= part) {
+        part = part_of_text(start, length);
+        memcpy(event.text, start, part);
+        event.text[part] = '\0';
+        write_event(&event);
+        if (part == length)
             return;
+        start += part;
+        if (*start == ' ') {
+            start++;
+            length--;
+        }
+        start -= sizeof(mark) - 1; /* over what is written already */
+        memcpy(start, mark, sizeof(mark) - 1);
+        length += sizeof(mark) - 1;
+    }
 }
 
 /* Replaces that of the C library, because a sandboxed process has no standard error. */

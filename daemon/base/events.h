@@ -24,7 +24,12 @@ void events_echo(bool echo);
 /* The lowest level to log before events_attach(); the segment has its own level. */
 void events_set_level(enum level level);
 
-/* Any thread of any process. */
+enum { EVENT_LOG_MAX = 1600 }; /* bytes of a text with its NUL */
+
+/*
+ * Any thread of any process. A text of EVENT_TEXT_BYTES or more becomes several events; each after the
+ * first begins with "... ".
+ */
 void event_log(enum level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 enum { EVENT_LINE_MAX = 4 * EVENT_TEXT_BYTES + 80 }; /* size of a line with every byte escaped */

@@ -203,8 +203,8 @@ struct message_signature {
 enum {
     ACME_TOKEN_BYTES = 128,
     ACME_THUMBPRINT_BYTES = 48,
-    ACME_EVENT_BYTES = 400,
-    ACME_ERROR_BYTES = 320
+    ACME_EVENT_BYTES = 1400,
+    ACME_ERROR_BYTES = 1024
 };
 
 struct message_acme_event {

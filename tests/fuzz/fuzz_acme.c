@@ -167,7 +167,7 @@ static void run_order(EVP_PKEY *key)
                                      .state_dir = "",
                                      .challenge = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01},
                                      .challenge_count = 2}};
-    const struct certificate certificate = {.name = "a.example", .id = "AAAA.BBBB"};
+    struct certificate certificate = {.name = "a.example", .id = "AAAA.BBBB"};
     struct authority *authority = &acme.authority;
     struct renewal_window window = {0};
     char *chain = NULL;

@@ -74,6 +74,26 @@ def reset_is_followed_by_another_attempt(bench):
 
 
 @test
+def slow_download_lets_the_other_name_go_first(bench):
+    """And then goes on with the same order."""
+    authority = bench.authority()
+    slow, other = NAME, "other.test-site.org"
+    served = []
+
+    def wait_for_the_other():
+        until(lambda: any(order["name"] == other and order["status"] == "valid" for order in authority.orders), "the other order")
+        served.append(other)
+
+    authority.faults.append(of_name(authority, slow, "/certificate", wait_for_the_other))
+    with bench.start(authority, (slow, other)) as server:
+        until(lambda: server.stored(slow), "the certificate of the slow download")
+        server.await_event(f"{slow}: the authority has not answered within 1 s; the other certificates come first")
+        expect(len(authority.orders), 2, "orders")
+        expect(served, [other], "what was served before the slow download")
+        expect(json.loads((server.state / f"{slow}.json").read_text())["failures"], 0, "failures")
+
+
+@test
 def malformed_answers_are_no_crash(bench):
     def body(text):
         return f"HTTP/1.1 200 OK\r\nReplay-Nonce: n\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()

@@ -299,12 +299,12 @@ static void request_without_nonce_fails(void **state)
 {
     static const struct exchange cases[] = {
         {"HEAD", "nonce", 200, "", NULL, NULL, 0},
-        {"HEAD", "nonce", 300, "", "n1", NULL, 0},
         {"HEAD", "nonce", 0, NULL, NULL, NULL, 0},
     };
-    static const char *const whys[] = {"nonce answers without a nonce",
-                                       "nonce answers 300: no detail is given",
-                                       "HEAD nonce: no response"};
+    static const struct exchange refusal[] = {
+        {"HEAD", "nonce", 429, "", "n1", NULL, 0},
+        {"GET", "nonce", 429, "{\"detail\":\"not so fast\"}", "n2", NULL, 0}};
+    static const char *const whys[] = {"nonce answers without a nonce", "HEAD nonce: no response"};
     struct authority_answer answer;
 
     (void)state;
@@ -312,6 +312,28 @@ static void request_without_nonce_fails(void **state)
         scene.authority.nonce[0] = '\0';
         script(&cases[i], 1);
         assert_int_equal(post(&answer), -1);
+        assert_why(whys[i]);
+    }
+    scene.authority.nonce[0] = '\0';
+    script(refusal, 2); /* an answer to HEAD has no problem document */
+    assert_int_equal(post(&answer), -1);
+    assert_why("nonce answers 429: not so fast");
+}
+
+static void refusal_without_a_problem_document_is_quoted(void **state)
+{
+    static const struct exchange cases[] = {
+        {"GET", "dir", 502, "upstream is down", NULL, NULL, 0},
+        {"GET", "dir", 403, "{\"title\":\"No account\"}", NULL, NULL, 0},
+    };
+    static const char *const whys[] = {
+        "dir answers 502: no problem document, but 'upstream is down'",
+        "dir answers 403: No account"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        script(&cases[i], 1);
+        assert_int_equal(authority_open(&scene.authority), -1);
         assert_why(whys[i]);
     }
 }
@@ -612,6 +634,7 @@ int main(void)
         TEST(failure_is_described),
         TEST(each_request_has_another_nonce),
         TEST(request_without_nonce_fails),
+        TEST(refusal_without_a_problem_document_is_quoted),
         TEST(request_with_refused_nonce_is_sent_ten_times),
         TEST(requests_name_the_account),
         TEST(problem_has_detail_type_and_parts),

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FOREVER_MS = 3600 * 1000, TEXT_BYTES = 1024 };
+enum { FOREVER_MS = 3600 * 1000, TEXT_BYTES = ACME_EVENT_BYTES };
 
 /* The end of the master, and the last message of each kind there. */
 static struct scene {

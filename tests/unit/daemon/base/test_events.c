@@ -90,6 +90,40 @@ static void event_before_the_segment_exists_is_escaped(void **state)
     close(standard_error);
 }
 
+static void long_text_is_several_events(void **state)
+{
+    int pipe_fds[2], standard_error = dup(STDERR_FILENO);
+    char lines[4096] = "", text[600] = "", *line = lines;
+    const char *next = text;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "w%d ", i);
+    assert_int_equal(pipe(pipe_fds), 0);
+    dup2(pipe_fds[1], STDERR_FILENO);
+    event_log(LEVEL_ERROR, "%s", text);
+    event_log(LEVEL_ERROR, "%0*d", EVENT_TEXT_BYTES - 1, 7);
+    dup2(standard_error, STDERR_FILENO);
+    assert_true(read(pipe_fds[0], lines, sizeof(lines) - 1) > 0);
+    for (int part = 0; part < 2; part++) { /* no word is lost or divided */
+        char *start = strstr(line, ": ") + 2, *end = strchr(line, '\n');
+
+        *end = '\0';
+        if (part > 0) {
+            assert_memory_equal(start, "... ", 4);
+            start += 4;
+        }
+        assert_memory_equal(start, next, strlen(start));
+        next += strlen(start) + (part == 0);
+        line = end + 1;
+    }
+    assert_string_equal(next, "");
+    assert_int_equal(strlen(strstr(line, ": ") + 2), EVENT_TEXT_BYTES); /* with its '\n' */
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    close(standard_error);
+}
+
 /* As a service manager does it: standard error is a stream socket, which JOURNAL_STREAM names. */
 static void line_to_the_journal_begins_with_its_priority(void **state)
 {
@@ -155,6 +189,7 @@ int main(void)
         cmocka_unit_test(forged_event_is_one_printable_line),
         cmocka_unit_test(longest_event_fits_the_line),
         cmocka_unit_test(event_before_the_segment_exists_is_escaped),
+        cmocka_unit_test(long_text_is_several_events),
         cmocka_unit_test(line_to_the_journal_begins_with_its_priority),
         cmocka_unit_test(failed_assertion_is_an_event),
     };
