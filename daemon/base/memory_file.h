@@ -1,6 +1,6 @@
 /*
- * Files in memory, which have no name and end with their last descriptor (memfd_create(2)), and a
- * helper for open_memstream(3).
+ * Files in memory, which have no name and end with their last descriptor (memfd_create(2)), a
+ * helper for open_memstream(3), and zeroed pages.
  */
 #ifndef DAEMON_MEMORY_FILE_H
 #define DAEMON_MEMORY_FILE_H
@@ -17,6 +17,17 @@
 #endif
 
 enum { MEMORY_FILE_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+
+/*
+ * Zeros, for munmap(2). A page becomes resident when it is written; calloc() may clear memory that
+ * was used before. NULL: out of memory.
+ */
+static inline void *memory_map_zeros(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
 
 /* An empty file, which can be sealed; NAME is for /proc. Returns a descriptor, or -1 with errno. */
 static inline int memory_file_open(const char *name)

@@ -10,7 +10,12 @@
 
 #define HSTS_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=;- "
 
-enum { HSTS_MAX = 128, POOL_THREADS = 16 };
+enum {
+    HSTS_MAX = 128,
+    POOL_THREADS = 16,
+    MANY_THREADS = 128, /* then memory of each is scarce */
+    RING_OF_MANY_THREADS = 64 * 1024,
+};
 
 /* Parsing. */
 
@@ -98,6 +103,8 @@ void config_draft_complete(struct config_draft *draft)
     complete_paths(draft);
     if (strlen(config->arithmetic_prefix) > 1)
         cut_slash((char *)config->arithmetic_prefix);
+    if (!draft->given[KEY_log_ring] && config->workers_max_threads > MANY_THREADS)
+        config->log_ring = RING_OF_MANY_THREADS;
     if (config->workers_threads != 0)
         return;
     /* auto, at least 1 and at most max_threads */

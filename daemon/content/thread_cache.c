@@ -2,10 +2,12 @@
 
 #include "common/macros.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/memory_file.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 enum {
@@ -43,8 +45,7 @@ struct thread_cache {
     uint64_t seed;
     uint64_t expected; /* hash of the last expected target */
     size_t mask;
-    struct set *sets;    /* they lie in memory, aligned to a cache line */
-    void *memory;        /* zeroed pages, not resident until written */
+    struct set *sets;    /* mapped */
     uint32_t next_way;   /* the next to replace in a full set */
     size_t hand;         /* the set in which to drop items next */
     uint64_t item_bytes; /* all items have them; published */
@@ -65,15 +66,14 @@ struct thread_cache *thread_cache_new(struct cache *shared, struct segment_hits 
     cache->hits = hits;
     cache->metrics = metrics;
     cache->mask = sets - 1;
-    cache->memory = calloc(1, sets * sizeof(struct set) + CACHE_LINE);
-    if (cache->memory == NULL ||
+    cache->sets = memory_map_zeros(sets * sizeof(struct set));
+    if (cache->sets == NULL ||
         getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
-        free(cache->memory);
+        if (cache->sets != NULL)
+            munmap(cache->sets, sets * sizeof(struct set));
         free(cache);
         return NULL;
     }
-    cache->sets =
-        (struct set *)(((uintptr_t)cache->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     cache->expected = 1; /* any value but 0 */
     return cache;
 }
@@ -110,7 +110,7 @@ void thread_cache_free(struct thread_cache *cache)
     for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++)
             drop_item(cache, &cache->sets[i], way);
-    free(cache->memory);
+    munmap(cache->sets, (cache->mask + 1) * sizeof(struct set));
     free(cache);
 }
 
@@ -304,13 +304,13 @@ struct negative_cache {
 
 struct negative_cache *negative_cache_new(uint64_t max_age_ns)
 {
-    struct negative_cache *cache = calloc(1, sizeof(*cache));
+    struct negative_cache *cache = memory_map_zeros(sizeof(*cache));
 
     if (cache == NULL)
         return NULL;
     cache->max_age_ns = max_age_ns;
     if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
-        free(cache);
+        negative_cache_free(cache);
         return NULL;
     }
     return cache;
@@ -318,7 +318,8 @@ struct negative_cache *negative_cache_new(uint64_t max_age_ns)
 
 void negative_cache_free(struct negative_cache *cache)
 {
-    free(cache);
+    if (cache != NULL)
+        munmap(cache, sizeof(*cache));
 }
 
 static uint64_t absent_path_hash(const struct negative_cache *cache, uint32_t site,

@@ -24,21 +24,29 @@
 /* The segment and the configuration in force */
 
 /*
- * For cache.max_entries = auto: an entry for each ENTRY_BYTES of the cache. The upper limit bounds
- * the shared memory: with it, a worker's table has 4 MiB. The table keeps its size if cache.size
- * changes.
+ * For cache.max_entries = auto: an entry for each ENTRY_BYTES of the cache. The upper limits bound
+ * the shared memory: a worker's table has at most 4 MiB, and the tables in which its threads count
+ * hits have HITS_BYTES together. The tables keep their size if cache.size changes.
  */
-enum { ENTRY_BYTES = 8 * 1024, AUTO_ENTRIES_MIN = 4096, AUTO_ENTRIES_MAX = 16384 };
+enum {
+    ENTRY_BYTES = 8 * 1024,
+    AUTO_ENTRIES_MIN = 4096,
+    AUTO_ENTRIES_MAX = 16384,
+    HITS_BYTES = 32 * 1024 * 1024,
+};
 
 static uint32_t cache_entries(const struct config *config)
 {
     uint64_t entries = config->cache_size / ENTRY_BYTES;
+    uint64_t counted = HITS_BYTES / sizeof(struct segment_hits) / config->workers_max_threads;
 
     if (config->cache_max_entries != 0)
         return config->cache_max_entries;
-    return entries < AUTO_ENTRIES_MIN   ? AUTO_ENTRIES_MIN
-           : entries > AUTO_ENTRIES_MAX ? AUTO_ENTRIES_MAX
-                                        : (uint32_t)entries;
+    if (entries < AUTO_ENTRIES_MIN)
+        entries = AUTO_ENTRIES_MIN;
+    if (entries > AUTO_ENTRIES_MAX)
+        entries = AUTO_ENTRIES_MAX;
+    return (uint32_t)(entries < counted ? entries : counted);
 }
 
 int publish_segment(struct master *master, bool beside, char *why, size_t size)

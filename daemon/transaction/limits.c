@@ -3,6 +3,7 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/base/mutex.h"
 
 #include <pthread.h>
@@ -342,8 +343,8 @@ struct rate_guard *rate_guard_new(const struct segment *segment)
 
     if (guard == NULL)
         return NULL;
-    memory = mmap(NULL, GUARD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
+    memory = memory_map_zeros(GUARD_BYTES);
+    if (memory == NULL) {
         free(guard);
         return NULL;
     }

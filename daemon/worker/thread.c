@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/base/mutex.h"
 #include "daemon/config/hosts.h"
 #include "daemon/connection/connection_queue.h"
@@ -542,18 +543,11 @@ static int make_caches(struct transaction_context *context, uint32_t slot)
     return context->negative_cache != NULL ? 0 : -1;
 }
 
-static struct loop_space *map_space(void)
-{
-    void *memory = mmap(NULL, sizeof(struct loop_space), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
+/* It needs little of its buffers, as long as it has one connection. */
 struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot,
                                   enum thread_role role, struct connection_queue *queue)
 {
-    struct serving_thread *thread = calloc(1, sizeof(*thread));
+    struct serving_thread *thread = memory_map_zeros(sizeof(*thread));
     struct event_loop *loop;
 
     if (thread == NULL)
@@ -585,7 +579,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
         header_rules_value(&worker->sites.site[0].headers, NULL, "Server");
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     init_slot(thread);
-    loop->space = map_space();
+    loop->space = memory_map_zeros(sizeof(*loop->space));
     if (loop->space != NULL && make_caches(&loop->context, slot) == 0 &&
         mailbox_open(&loop->mailbox, worker->config->workers_connection_queue,
                      &loop->context.metrics[METRIC_connections_queued]) == 0 &&
@@ -653,5 +647,5 @@ void thread_free(struct serving_thread *thread, bool started)
         mailbox_close(&loop->mailbox);
     if (loop->space != NULL)
         munmap(loop->space, sizeof(*loop->space));
-    free(thread);
+    munmap(thread, sizeof(*thread));
 }

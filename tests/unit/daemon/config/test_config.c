@@ -205,6 +205,22 @@ static void auto_threads_divides_cores(void **state)
     release(&loaded);
 }
 
+static void log_rings_of_many_threads_are_smaller_by_default(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, "[workers]\nmax_threads = 128\n", NULL);
+    assert_int_equal(loaded.config.log_ring, 256 * 1024);
+    release(&loaded);
+    load(&loaded, "[workers]\nmax_threads = 129\n", NULL);
+    assert_int_equal(loaded.config.log_ring, 64 * 1024);
+    release(&loaded);
+    load(&loaded, "[workers]\nmax_threads = 129\n[log]\nring = 256K\n", NULL);
+    assert_int_equal(loaded.config.log_ring, 256 * 1024);
+    release(&loaded);
+}
+
 static void socket_path_over_107_bytes_is_an_error(void **state)
 {
     struct loaded loaded;
@@ -567,6 +583,7 @@ int main(void)
         cmocka_unit_test(scheme_selects_tls),
         cmocka_unit_test(later_source_overrides),
         cmocka_unit_test(auto_threads_divides_cores),
+        cmocka_unit_test(log_rings_of_many_threads_are_smaller_by_default),
         cmocka_unit_test(socket_path_over_107_bytes_is_an_error),
         cmocka_unit_test(printed_configuration_loads_to_the_same),
         cmocka_unit_test(print_has_every_key_and_its_help),
