@@ -176,6 +176,20 @@ static void set_registered(struct curl_sockets *sockets, struct watch *watch, in
     events_add(watch->event, NULL);
 }
 
+/*
+ * Whether an unregistered socket may stay in epoll: it was registered since it was opened, and its
+ * connection has been established and not failed. libcurl 8 also unregisters sockets that it was
+ * waiting to write to: it reads then, too.
+ */
+static bool can_park(const struct watch *watch, int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof(peer);
+
+    return watch->reports_close && watch->registered != 0 &&
+           (watch->registered == EV_READ || getpeername(fd, (struct sockaddr *)&peer, &size) == 0);
+}
+
 /* CURLMOPT_SOCKETFUNCTION */
 static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *context, void *unused)
 {
@@ -188,10 +202,8 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *contex
     if (watch == NULL)
         return -1;
     watch->group = group;
-    watch->parked =
-        what == CURL_POLL_REMOVE && watch->reports_close && watch->registered == EV_READ;
-    if (!watch->parked)
-        set_registered(sockets, watch, fd, events_of(what));
+    watch->parked = what == CURL_POLL_REMOVE && can_park(watch, fd);
+    set_registered(sockets, watch, fd, watch->parked ? EV_READ : events_of(what));
     return 0;
 }
 
