@@ -88,6 +88,7 @@ static const struct mode wsconsole_modes[] = {
 
 static const struct mode wsload_modes[] = {
     {"", wsload_options, COUNT(wsload_options), "@modes", NULL},
+    {"find", wsload_options, COUNT(wsload_options), "", "find the load that meets a condition"},
     {"sweep", wsload_options, COUNT(wsload_options), "", "find what limits the server"},
     {"merge", wsload_options, COUNT(wsload_options), "@files", "make one report of several"},
     {"lab", lab_options, COUNT(lab_options), "@experiments", "run experiments"},

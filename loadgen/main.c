@@ -1,11 +1,11 @@
-/* wsload, the load generator: begins a run, a sweep, the lab, or compares or merges reports. */
+/* wsload, the load generator: begins a run, a sweep, a search, the lab, or compares or merges reports. */
 #include "common/escape.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/session.h"
 #include "loadgen/report/report.h"
 #include "loadgen/run/run.h"
-#include "loadgen/sweep/sweep.h"
+#include "loadgen/sweep/find.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -114,6 +114,23 @@ static int sweep(const struct plan *plan, FILE *out)
     return (int)status;
 }
 
+static int find(const struct plan *plan, FILE *out)
+{
+    char why[WHY_TEXT];
+    enum result_status status;
+    struct find *find = find_run(plan, &status, why, sizeof(why));
+    bool colour = out == stdout && live_terminal_wants_colour(out);
+
+    if (find == NULL) {
+        fail(why);
+        return (int)status;
+    }
+    if (find_report(out, find, colour) != 0)
+        status = (enum result_status)fail_write(plan, errno);
+    free(find);
+    return (int)status;
+}
+
 static int compare(const struct plan *plan, FILE *out)
 {
     char why[WHY_TEXT];
@@ -152,6 +169,8 @@ static int conduct(const struct plan *plan, FILE *out)
         return compare(plan, out);
     if (plan->command == PLAN_MERGE)
         return merge(plan, out);
+    if (plan->command == PLAN_FIND)
+        return find(plan, out);
     return plan->command == PLAN_SWEEP ? sweep(plan, out) : load(plan, out);
 }
 

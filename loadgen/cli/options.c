@@ -100,6 +100,10 @@ enum {
     DEFAULT_ROUNDS = 5,
     DEFAULT_POINT_MS = 2000,
     DEFAULT_WARMUP_MS = 300,
+    FIND_RATE_MS = 3000, /* of a trial */
+    FIND_NUMBER_MS = 1000,
+    FIND_CONNECTIONS = 200,
+    FIND_CONNECTIONS_MAX = 1024, /* of wsload find --connections */
 };
 
 /* Results of getopt_long(), besides letters. */
@@ -215,6 +219,30 @@ static bool merge_has(const struct option_info *option)
     return false;
 }
 
+/* Sets what wsload find varies. WORD is the operand or the option that says so. */
+static bool set_goal(struct option_reader *reader, enum plan_find_what what, const char *word)
+{
+    struct plan *plan = reader->plan;
+    char why[256];
+
+    if (plan->find.what != PLAN_FIND_NOTHING)
+        return option_fail(reader, "%s: find takes one of a condition, --connections and --threads",
+                           word);
+    plan->find.what = what;
+    if (what != PLAN_FIND_RATE)
+        return true;
+    if (condition_parse(&plan->find.condition, word, why, sizeof(why)) != 0)
+        return option_fail(reader, "find: %s", why);
+    if (plan->find.condition.relative)
+        return option_fail(reader, "find %s: needs a limit, not a multiple", word);
+    if (plan->find.condition.metric == CONDITION_RATE || plan->find.condition.above)
+        return option_fail(reader,
+                           "find %s: the condition must be one that a lower rate meets "
+                           "(examples: 'p99 < 20ms', 'errors < 0.1%%')",
+                           word);
+    return true;
+}
+
 static bool read_url(struct option_reader *reader, const char *word)
 {
     struct plan *plan = reader->plan;
@@ -229,6 +257,8 @@ static bool read_url(struct option_reader *reader, const char *word)
                            "'%s' is not a command: wsload [option ...] URL; a host of that name is "
                            "http://%s/",
                            word, word);
+    if (plan->command == PLAN_FIND && strpbrk(word, "<>") != NULL)
+        return set_goal(reader, PLAN_FIND_RATE, word);
     if (plan->url_count == PLAN_URLS_MAX)
         return option_fail(reader, "more than %d URLs; use a file: -f FILE", PLAN_URLS_MAX);
     plan->urls[plan->url_count++] = word;
@@ -248,6 +278,14 @@ static bool check_letters(struct option_reader *reader, const char *word)
     return true;
 }
 
+/* The long names of these options say what wsload find varies; the letters have a value. */
+static bool option_is_goal(const struct option_reader *reader, const struct option_info *option,
+                           bool is_long)
+{
+    return reader->plan->command == PLAN_FIND && is_long &&
+           (option == &option_table[OPTION_connections] || option == &option_table[OPTION_threads]);
+}
+
 /* getopt_long() returned CODE for WORD, which begins with a dash. */
 static bool take_option(struct option_reader *reader, const char *word, int code)
 {
@@ -265,7 +303,14 @@ static bool take_option(struct option_reader *reader, const char *word, int code
     if (option == NULL) /* also if it is the beginning of a name */
         return fail_unknown(reader, spelling);
     if (code == '?')
-        return option_fail(reader, "%s takes no value", spelling);
+        return option_fail(reader, "%s takes no value%s", spelling,
+                           option_is_goal(reader, option, is_long) ? ": that of find is -c or -t"
+                                                                   : "");
+    if (option_is_goal(reader, option, is_long))
+        return set_goal(reader,
+                        option == &option_table[OPTION_threads] ? PLAN_FIND_THREADS
+                                                                : PLAN_FIND_CONNECTIONS,
+                        spelling);
     if (reader->plan->command == PLAN_MERGE && !merge_has(option))
         return option_fail(reader, "%s conflicts with merge, which sends no requests", spelling);
     if (code == ':')
@@ -282,11 +327,13 @@ static bool read_arguments(struct option_reader *reader, int argc, char *const *
     bool good = true;
 
     for (size_t i = 0; i < ARRAY_LENGTH(spelling_table); i++) {
-        bool has_value = option_table[spelling_table[i].id].argument != NULL;
+        const struct option_info *option = &option_table[spelling_table[i].id];
+        bool has_value = option->argument != NULL;
 
         if (spelling_table[i].spelling != NULL)
-            names[count++] =
-                (struct option){spelling_table[i].spelling, has_value, NULL, LONG_NAME};
+            names[count++] = (struct option){spelling_table[i].spelling,
+                                             has_value && !option_is_goal(reader, option, true),
+                                             NULL, LONG_NAME};
         if (spelling_table[i].letter != 0)
             length += (size_t)snprintf(letters + length, sizeof(letters) - length, "%c%s",
                                        spelling_table[i].letter, has_value ? ":" : "");
@@ -369,6 +416,46 @@ static void complete_sweep(struct plan *plan)
     plan->connections_requested = connections->value[connections->count - 1];
 }
 
+static bool check_find(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (plan->find.what == PLAN_FIND_NOTHING)
+        return option_fail(reader, "find needs a condition, --connections or --threads (example: "
+                                   "wsload find 'p99 < 20ms')");
+    if (plan->requests > 0 || plan->rounds > 0)
+        return option_fail(reader,
+                           "find conflicts with -n and --repeat: each trial has the time of -d");
+    if (plan_is_open(plan) || plan->ramp_ms > 0 || plan->stage_count > 0)
+        return option_fail(
+            reader,
+            "find conflicts with --rate, --ramp, --stages and --replay: it varies the load");
+    if (plan->find.what == PLAN_FIND_RATE && (plan->think_max_ms > 0 || plan->think_recorded))
+        return option_fail(reader, "find with a condition conflicts with --think: it has a rate");
+    if (plan->once || plan->rows == PLAN_ROWS_ONCE)
+        return option_fail(reader, "find conflicts with %s once: each trial needs requests",
+                           plan->once ? "--order" : "--rows");
+    if (plan->fail_if_count > 0 || plan->abort_on_count > 0 || plan->control_fd >= 0)
+        return option_fail(reader, "find conflicts with --fail-if, --abort-on and --control-fd");
+    if (plan->format == PLAN_FORMAT_HDR || plan->format == PLAN_FORMAT_JUNIT)
+        return option_fail(reader, "--format %s is not available for find (text, json, csv, html)",
+                           format_name(plan->format));
+    return true;
+}
+
+static void complete_find(struct plan *plan)
+{
+    bool of_rate = plan->find.what == PLAN_FIND_RATE;
+
+    if (plan->connections_requested == 0)
+        plan->connections_requested =
+            plan->find.what == PLAN_FIND_CONNECTIONS ? FIND_CONNECTIONS_MAX : FIND_CONNECTIONS;
+    if (plan->duration_ms == 0)
+        plan->duration_ms = of_rate ? FIND_RATE_MS : FIND_NUMBER_MS;
+    if (!plan->warmup_given)
+        plan->warmup_ms = DEFAULT_WARMUP_MS;
+}
+
 static bool check_merge(struct option_reader *reader)
 {
     const struct plan *plan = reader->plan;
@@ -417,6 +504,8 @@ static void complete(struct plan *plan)
 {
     if (plan->command == PLAN_SWEEP)
         complete_sweep(plan);
+    if (plan->command == PLAN_FIND)
+        complete_find(plan);
     if (plan->rounds == 0)
         plan->rounds = 1;
     if (plan->url_count == 0)
@@ -554,7 +643,7 @@ static bool check(struct option_reader *reader)
     if ((plan->once || plan->rows == PLAN_ROWS_ONCE) && plan->warmup_ms > 0)
         return option_fail(reader, "%s once conflicts with --warmup, which would use it up",
                            plan->once ? "--order" : "--rows");
-    if (plan->poisson && (!open || plan->replay_file != NULL))
+    if (plan->poisson && plan->find.what != PLAN_FIND_RATE && (!open || plan->replay_file != NULL))
         return option_fail(reader, "--arrivals poisson requires a rate: -r N");
     if (plan->replay_speed != 1 && plan->replay_file == NULL && !plan->think_recorded)
         return option_fail(reader, "--speed requires --replay FILE or --think recorded");
@@ -580,7 +669,8 @@ static bool check(struct option_reader *reader)
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
     return check_har(reader) && check_scenarios(reader) && check_csv(reader) &&
-           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader));
+           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader)) &&
+           (plan->command != PLAN_FIND || check_find(reader));
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
@@ -594,8 +684,12 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
         plan->command = PLAN_SWEEP;
     else if (argc > 1 && strcmp(argv[1], "merge") == 0)
         plan->command = PLAN_MERGE;
+    else if (argc > 1 && strcmp(argv[1], "find") == 0)
+        plan->command = PLAN_FIND;
     if (plan->command != PLAN_RUN)
         words = 1;
+    if (plan->command == PLAN_FIND)
+        plan->connections_requested = 0; /* not given */
     if (read_arguments(&reader, argc - words, argv + words)) {
         if (plan->format == PLAN_FORMAT_COUNT)
             plan->format = format_of_output(plan->output);

@@ -112,6 +112,7 @@ struct plan_stage {
 enum plan_command {
     PLAN_RUN,
     PLAN_SWEEP, /* wsload sweep: a series of runs over connections and more */
+    PLAN_FIND,  /* wsload find: the load that meets a condition */
     PLAN_MERGE, /* wsload merge: one report from the JSON reports urls[] */
 };
 
@@ -127,6 +128,14 @@ struct plan_sweep {
     struct plan_numbers connections;
     enum plan_keepalive keepalive;
     struct plan_numbers server_threads, server_workers; /* numbers to set; empty: unchanged */
+};
+
+/* What wsload find varies; the first requires the condition. */
+enum plan_find_what { PLAN_FIND_NOTHING, PLAN_FIND_RATE, PLAN_FIND_CONNECTIONS, PLAN_FIND_THREADS };
+
+struct plan_find {
+    enum plan_find_what what;
+    struct condition condition;
 };
 
 /* The expected response. */
@@ -211,6 +220,7 @@ struct plan {
     /* Repetitions */
     uint32_t rounds; /* 1: once */
     struct plan_sweep sweep;
+    struct plan_find find;
 
     /* Checks and reports */
     struct plan_checks checks;

@@ -150,15 +150,14 @@ double statistics_p_value_of_runs(const double *a, size_t a_count, const double 
     return welch(&one, &other);
 }
 
-/* The t with the two-sided probability CHANCE, by bisection. */
-static double student_limit(double chance, double freedom)
+double statistics_student_limit(double freedom)
 {
     double low = 0, high = 1000;
 
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
 
-        if (student(middle, freedom) > chance)
+        if (student(middle, freedom) > SIGNIFICANCE)
             low = middle;
         else
             high = middle;
@@ -193,8 +192,8 @@ static void fill_interval(struct interval *interval, const double *sorted, size_
         interval->high = sorted[count - 1 - left_out(count)];
     } else if (count >= STATISTICS_INTERVAL_MIN) {
         summary = summarize_runs(sorted, count);
-        half = student_limit(SIGNIFICANCE, (double)(count - 1)) *
-               sqrt(summary.variance / summary.size);
+        half =
+            statistics_student_limit((double)(count - 1)) * sqrt(summary.variance / summary.size);
         interval->low = summary.mean - half;
         interval->high = summary.mean + half;
     }

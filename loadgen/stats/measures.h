@@ -30,6 +30,9 @@ struct interval {
 enum { STATISTICS_INTERVAL_MIN = 3 };
 struct interval statistics_interval(double *values, size_t count);
 
+/* Student's t with FREEDOM degrees of freedom that |t| exceeds with a probability of 5 %. */
+double statistics_student_limit(double freedom);
+
 /* Half the width of the interval in percent of the median; NAN if one of them is missing. */
 double interval_percent(const struct interval *interval);
 

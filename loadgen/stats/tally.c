@@ -1,5 +1,6 @@
 #include "loadgen/stats/tally.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,25 @@ bool tally_condition_value(const struct tally *tally, const struct condition *co
         return true;
     }
     return false;
+}
+
+/* The bucket of the limit counts in proportion to its part above the limit. */
+double tally_part_above(const struct tally *tally, const struct condition *condition)
+{
+    const struct histogram *times = series_of(condition, tally);
+    double above = 0, all = 0;
+
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        double count = (double)atomic_load_explicit(&times->bucket[i], memory_order_relaxed);
+        double low = (double)histogram_lowest(i), high = (double)histogram_highest(i) + 1;
+
+        all += count;
+        if (low >= condition->limit)
+            above += count;
+        else if (high > condition->limit)
+            above += count * (high - condition->limit) / (high - low);
+    }
+    return all > 0 ? above / all : NAN;
 }
 
 bool tally_meets_condition(const struct tally *tally, const struct condition *condition,

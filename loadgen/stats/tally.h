@@ -150,6 +150,12 @@ bool tally_condition_value(const struct tally *tally, const struct condition *co
                            uint64_t elapsed_ns, double *value);
 
 /*
+ * The part of the times, 0 to 1, that is above the limit of CONDITION, which is about a percentile;
+ * NAN without any. Times are rounded as in the histogram.
+ */
+double tally_part_above(const struct tally *tally, const struct condition *condition);
+
+/*
  * Whether CONDITION is true for what was counted in ELAPSED_NS. A condition on an undefined number,
  * such as a percentile without responses, is false.
  */

@@ -66,7 +66,6 @@ static void conclude_points(struct sweep *sweep)
         for (size_t m = 0; m < MEASURE_COUNT; m++)
             point->over_rounds[m] = trials_interval(sweep->trials, i, (enum measure)m);
         point->client_bound = median(point, MEASURE_CLIENT_SHARE) >= 100 * RESULT_BUSY_CLIENT_SHARE;
-        point->machine_bound = median(point, MEASURE_MACHINE_BUSY) >= 100 * BUSY_MACHINE_SHARE;
     }
 }
 
@@ -231,24 +230,38 @@ static void report_usl(struct sweep_curve *curve)
 
 /* ---- Limits ---- */
 
+enum sweep_limit sweep_limit_of(const struct sweep_load *load)
+{
+    double cores = load->machine_cores;
+    double usable = load->server_threads > 0 ? fmin(load->server_threads, cores) : cores;
+
+    if (load->client_percent >= 100 * RESULT_BUSY_CLIENT_SHARE)
+        return SWEEP_LIMIT_CLIENT;
+    if (load->server_cores >= BUSY_SERVER_SHARE * usable)
+        return usable < cores ? SWEEP_LIMIT_SERVER_THREADS : SWEEP_LIMIT_SERVER_CPU;
+    return load->machine_percent >= 100 * BUSY_MACHINE_SHARE ? SWEEP_LIMIT_MACHINE
+                                                             : SWEEP_LIMIT_UNKNOWN;
+}
+
 static enum sweep_limit find_limit(const struct sweep *sweep, const struct sweep_curve *curve)
 {
     const struct sweep_point *best = &curve->points[curve->zones.best];
     const struct usl *usl = &curve->usl;
-    double threads = (double)curve->server.workers * curve->server.threads_per_worker;
-    double usable_cores = threads > 0 ? fmin(threads, sweep->machine_cores) : sweep->machine_cores;
+    const struct sweep_load load = {
+        .client_percent = median(best, MEASURE_CLIENT_SHARE),
+        .server_cores = median(best, MEASURE_SERVER_CORES),
+        .machine_percent = median(best, MEASURE_MACHINE_BUSY),
+        .server_threads = (double)curve->server.workers * curve->server.threads_per_worker,
+        .machine_cores = sweep->machine_cores,
+    };
+    enum sweep_limit limit = sweep_limit_of(&load);
 
-    if (best->client_bound)
-        return SWEEP_LIMIT_CLIENT;
+    if (limit == SWEEP_LIMIT_CLIENT)
+        return limit;
     if (!curve->zones.reached)
         return SWEEP_LIMIT_NOT_REACHED;
-    if (median(best, MEASURE_SERVER_CORES) >= BUSY_SERVER_SHARE * usable_cores)
-        return usable_cores < sweep->machine_cores ? SWEEP_LIMIT_SERVER_THREADS
-                                                   : SWEEP_LIMIT_SERVER_CPU;
-    if (best->machine_bound)
-        return SWEEP_LIMIT_MACHINE;
-    if (!curve->has_usl)
-        return SWEEP_LIMIT_UNKNOWN;
+    if (limit != SWEEP_LIMIT_UNKNOWN || !curve->has_usl)
+        return limit;
     return usl->kappa * connections(best) > usl->sigma ? SWEEP_LIMIT_COHERENCY
                                                        : SWEEP_LIMIT_CONTENTION;
 }
@@ -342,6 +355,7 @@ static void report_limit(const struct sweep *sweep, struct sweep_curve *curve)
             "busy. Possible: the network, a disk, a lock, or a configured limit.");
         break;
     case SWEEP_LIMIT_NOT_REACHED:
+    case SWEEP_LIMIT_CONNECTIONS: /* only of an open loop */
         break;
     }
 }

@@ -152,11 +152,17 @@ static json_t *usl_object(const struct sweep_curve *curve)
 }
 
 static const char *const limit_names[] = {
-    [SWEEP_LIMIT_UNKNOWN] = "unknown",       [SWEEP_LIMIT_NOT_REACHED] = "not_reached",
-    [SWEEP_LIMIT_CLIENT] = "client",         [SWEEP_LIMIT_SERVER_THREADS] = "server_threads",
-    [SWEEP_LIMIT_SERVER_CPU] = "server_cpu", [SWEEP_LIMIT_MACHINE] = "machine",
-    [SWEEP_LIMIT_CONTENTION] = "contention", [SWEEP_LIMIT_COHERENCY] = "coherency",
+    [SWEEP_LIMIT_UNKNOWN] = "unknown",         [SWEEP_LIMIT_NOT_REACHED] = "not_reached",
+    [SWEEP_LIMIT_CLIENT] = "client",           [SWEEP_LIMIT_SERVER_THREADS] = "server_threads",
+    [SWEEP_LIMIT_SERVER_CPU] = "server_cpu",   [SWEEP_LIMIT_MACHINE] = "machine",
+    [SWEEP_LIMIT_CONTENTION] = "contention",   [SWEEP_LIMIT_COHERENCY] = "coherency",
+    [SWEEP_LIMIT_CONNECTIONS] = "connections",
 };
+
+const char *sweep_limit_name(enum sweep_limit limit)
+{
+    return limit_names[limit];
+}
 
 static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve *curve)
 {

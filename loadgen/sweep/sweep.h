@@ -29,8 +29,7 @@ struct sweep_point {
     size_t curve;
     struct interval over_rounds[MEASURE_COUNT];
     enum zone zone;
-    bool client_bound;  /* the client used all its CPU time: the server may be faster */
-    bool machine_bound; /* the cores of this machine were all busy */
+    bool client_bound; /* the client used all its CPU time: the server may be faster */
 };
 
 /* What limits the throughput of a curve. */
@@ -43,6 +42,16 @@ enum sweep_limit {
     SWEEP_LIMIT_MACHINE,        /* all cores are busy, with server and client */
     SWEEP_LIMIT_CONTENTION,
     SWEEP_LIMIT_COHERENCY,
+    SWEEP_LIMIT_CONNECTIONS, /* requests wait for a free connection */
+};
+
+/* How busy client, server and machine were. */
+struct sweep_load {
+    double client_percent;  /* of a core, each client thread */
+    double server_cores;    /* NAN: unknown */
+    double machine_percent; /* of all cores */
+    double server_threads;  /* 0: unknown */
+    uint32_t machine_cores;
 };
 
 /* A sentence about a curve or the sweep; NAME identifies it for programs. */
@@ -114,6 +123,12 @@ struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, 
 
 /* The completed runs of all points. */
 size_t sweep_runs_done(const struct sweep *sweep);
+
+/* Whose CPU time limits the throughput; SWEEP_LIMIT_UNKNOWN: none. */
+enum sweep_limit sweep_limit_of(const struct sweep_load *load);
+
+/* The name of LIMIT in JSON. */
+const char *sweep_limit_name(enum sweep_limit limit);
 
 /* Fills the intervals, zones, limits, findings and notes of SWEEP from its trials. */
 void sweep_conclude(struct sweep *sweep);

@@ -168,6 +168,15 @@ class JsonPage(unittest.TestCase):
         self.checker.check("Sweep", json.loads(sweep.stdout))
         self.assertEqual(sorted(self.checker.wrong), [])
 
+    def test_page_has_the_members_of_a_search(self):
+        for goal, status in (("p99<1us", 99), ("--connections", 0)):
+            found = subprocess.run(
+                [protocols.PROGRAMS / "wsload", "find", goal, "--json", "--quiet", *servers.PATIENT, "-c", "2", "-d", "30ms",
+                 "-w", "0", self.server.url("http")], capture_output=True, text=True, check=False)
+            self.assertEqual(found.returncode, status, found.stderr)
+            self.checker.check("Find", json.loads(found.stdout))
+        self.assertEqual(sorted(self.checker.wrong), [])
+
     def test_unknown_missing_and_mistyped_members_are_found(self):
         report = self.report(("raw", "http", ()), *QUICK)
         report["surprise"] = 1

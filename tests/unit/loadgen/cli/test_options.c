@@ -168,6 +168,25 @@ static void merge_takes_files_checks_and_output(void **state)
     assert_int_equal(plan.percentile_count, 1);
 }
 
+static void find_sets_its_own_defaults(void **state)
+{
+    struct plan plan = good_plan("find p99<20ms --arrivals poisson");
+
+    (void)state;
+    assert_int_equal(plan.find.what, PLAN_FIND_RATE);
+    assert_true(plan.find.condition.limit == 20e6);
+    assert_int_equal(plan.connections, 200);
+    assert_int_equal(plan.duration_ms, 3000);
+    assert_int_equal(plan.warmup_ms, 300);
+    plan = good_plan("find --connections -c 64 -d 2s");
+    assert_int_equal(plan.find.what, PLAN_FIND_CONNECTIONS);
+    assert_int_equal(plan.connections_requested, 64);
+    assert_int_equal(plan.duration_ms, 2000);
+    plan = good_plan("find --threads -t 1");
+    assert_int_equal(plan.find.what, PLAN_FIND_THREADS);
+    assert_int_equal(plan.threads_requested, 1);
+}
+
 static void sweep_sets_its_own_defaults(void **state)
 {
     struct plan plan = good_plan("sweep");
@@ -493,6 +512,7 @@ int main(void)
         cmocka_unit_test(field_connection_close_disables_keep_alive),
         cmocka_unit_test(output_options_select_format_and_percentiles),
         cmocka_unit_test(merge_takes_files_checks_and_output),
+        cmocka_unit_test(find_sets_its_own_defaults),
         cmocka_unit_test(sweep_sets_its_own_defaults),
         cmocka_unit_test(dependent_values_are_limited),
         cmocka_unit_test(invalid_option_is_rejected_with_reason),

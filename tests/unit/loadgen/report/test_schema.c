@@ -12,7 +12,7 @@
 
 #include "common/macros.h"
 #include "loadgen/report/json.h"
-#include "loadgen/sweep/sweep.h"
+#include "loadgen/sweep/find.h"
 #include "tests/unit/loadgen/load_results.h"
 #include "tests/unit/loadgen/sweep_results.h"
 
@@ -284,6 +284,49 @@ static void sweeps_match_schema(void **state)
     }
 }
 
+/* Of each kind, found and not found, with trials and without. */
+static void searches_match_schema(void **state)
+{
+    static const struct plan plans[] = {
+        {.urls = {"http://a/"},
+         .method = "GET",
+         .format = PLAN_FORMAT_JSON,
+         .connections_requested = 5,
+         .threads_requested = 1,
+         .find = {PLAN_FIND_RATE, {.text = "p99<1ms"}}},
+        {.urls = {"http://a/"},
+         .method = "GET",
+         .format = PLAN_FORMAT_JSON,
+         .connections_requested = 5,
+         .threads_requested = 1,
+         .find = {.what = PLAN_FIND_THREADS}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 4 * ARRAY_LENGTH(plans); i++) {
+        struct find *find = calloc(1, sizeof(*find));
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        json_t *report;
+
+        assert_true(find != NULL && out != NULL);
+        find->plan = &plans[i / 4];
+        find->count = i % 2;
+        find->answer =
+            (struct search_answer){i % 4 < 2, 100, 90, i % 2 == 0 ? 110 : INFINITY, false};
+        find->note_count = i % 2;
+        find->note[0] = (struct sweep_finding){"imprecise", "text"};
+        assert_int_equal(find_report(out, find, false), 0);
+        fclose(out);
+        report = json_loadb(text, size, 0, NULL);
+        assert_true(fits(schema, report));
+        json_decref(report);
+        free(text);
+        free(find);
+    }
+}
+
 static void missing_additional_and_mistyped_members_are_found(void **state)
 {
     json_t *report;
@@ -339,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_match_schema),
         cmocka_unit_test(sweeps_match_schema),
+        cmocka_unit_test(searches_match_schema),
         cmocka_unit_test(missing_additional_and_mistyped_members_are_found),
     };
 
