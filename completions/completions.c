@@ -145,7 +145,7 @@ static const struct argument {
     {"wsload", "", "cacert", "@files"},
     {"wsload", "", "cert", "@files"},
     {"wsload", "", "key", "@files"},
-    {"wsload", "", "format", "@formats"},
+    {"wsload", "", "format", "text csv hdr html junit"},
     {"wsload", "", "output", "@files"},
     {"wsload", "", "compare", "@files"},
     {"wsload", "", "baseline", "@files"},

@@ -80,8 +80,9 @@ static int load(const struct plan *plan, FILE *out)
 
     if (result == NULL)
         return fail("out of memory");
-    outcome = plan->rounds > 1 ? repeat_run(plan, result, why, sizeof(why))
-                               : trial_run(plan, NULL, result, why, sizeof(why));
+    outcome = plan->rounds > 1                 ? repeat_run(plan, result, why, sizeof(why))
+              : plan_hostile_clients(plan) > 0 ? hostile_run(plan, result, why, sizeof(why))
+                                               : trial_run(plan, NULL, result, why, sizeof(why));
     status = (int)trial_status(outcome, result);
     if (outcome != TRIAL_DONE) {
         fail(why);

@@ -226,6 +226,39 @@ bool option_set_think(struct option_reader *reader, struct option_value value)
     return true;
 }
 
+/* ---- Hostile clients ---- */
+
+static bool set_hostile(struct option_reader *reader, struct option_value value,
+                        enum plan_hostile kind)
+{
+    return option_read_number(reader, value, PLAN_CONNECTIONS_MAX, &reader->plan->hostile[kind]);
+}
+
+bool option_set_slow_head(struct option_reader *reader, struct option_value value)
+{
+    return set_hostile(reader, value, PLAN_HOSTILE_SLOW_HEAD);
+}
+
+bool option_set_slow_body(struct option_reader *reader, struct option_value value)
+{
+    return set_hostile(reader, value, PLAN_HOSTILE_SLOW_BODY);
+}
+
+bool option_set_slow_read(struct option_reader *reader, struct option_value value)
+{
+    return set_hostile(reader, value, PLAN_HOSTILE_SLOW_READ);
+}
+
+bool option_set_reset(struct option_reader *reader, struct option_value value)
+{
+    return set_hostile(reader, value, PLAN_HOSTILE_RESET);
+}
+
+bool option_set_idle(struct option_reader *reader, struct option_value value)
+{
+    return set_hostile(reader, value, PLAN_HOSTILE_IDLE);
+}
+
 /* ---- Checks ---- */
 
 bool option_set_expect_status(struct option_reader *reader, struct option_value value)

@@ -664,6 +664,21 @@ static bool check(struct option_reader *reader)
     if (plan->baseline == NULL && is_relative(plan))
         return option_fail(reader, "a condition on a multiple, such as p99>1.1x, requires "
                                    "--baseline A.json");
+    if (plan_hostile_clients(plan) > 0 && plan->http != PLAN_HTTP_1_1)
+        return option_fail(reader, "hostile clients (--slow-head and others) speak HTTP/1.1 only");
+    if (plan_hostile_clients(plan) > 0 && (plan->once || plan->rows == PLAN_ROWS_ONCE))
+        return option_fail(reader,
+                           "%s once conflicts with hostile clients: a run without them "
+                           "comes first",
+                           plan->once ? "--order" : "--rows");
+    if (plan_hostile_clients(plan) > PLAN_CONNECTIONS_MAX)
+        return option_fail(reader, "%u hostile clients: more than %d", plan_hostile_clients(plan),
+                           PLAN_CONNECTIONS_MAX);
+    if (plan_hostile_clients(plan) > 0 && plan->control_fd >= 0)
+        return option_fail(reader, "--control-fd conflicts with hostile clients");
+    if (plan->log_file != NULL && (plan->rounds > 1 || plan->command != PLAN_RUN))
+        return option_fail(reader,
+                           "--log conflicts with --repeat, sweep and find: it is of one run");
     if (plan->rounds > 1 && plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)

@@ -1,6 +1,7 @@
 /* Setters of the options for requests, connections and reports. */
 #include "loadgen/cli/internal.h"
 
+#include "common/clock.h"
 #include "common/units.h"
 
 #include "loadgen/plan/message.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* A switch that sets a field to a constant. */
 #define SWITCH(name, field, constant)                                                              \
@@ -396,6 +398,71 @@ bool option_set_percentiles(struct option_reader *reader, struct option_value va
                            "%s %s: invalid percentiles (up to %d between 0 and 100; example: "
                            "50,95,99.9); use --body-file for a body",
                            value.spelling, value.text, PLAN_PERCENTILES_MAX);
+    return true;
+}
+
+bool option_set_log(struct option_reader *reader, struct option_value value)
+{
+    reader->plan->log_file = value.text;
+    return value.text[0] != '\0' || option_fail(reader, "%s: needs a file name", value.spelling);
+}
+
+bool option_set_metrics(struct option_reader *reader, struct option_value value)
+{
+    const char *colon = strrchr(value.text, ':');
+    uint64_t port;
+
+    reader->plan->metrics = value.text;
+    if (colon != NULL && units_parse_number(colon + 1, &port) == 0 && port >= 1 && port <= 65535)
+        return true;
+    return option_fail(reader,
+                       "%s %s: invalid address (examples: 127.0.0.1:9100, [::1]:9100, :9100)",
+                       value.spelling, value.text);
+}
+
+/* The next TEXT, "14:30" or "14:30:00", of the local clock after NOW_S; 0: invalid. */
+static time_t next_local_time(const char *text, time_t now_s)
+{
+    struct tm tm;
+    const char *end;
+    time_t at;
+
+    localtime_r(&now_s, &tm);
+    tm.tm_sec = 0;
+    end = strptime(text, strlen(text) > 5 ? "%H:%M:%S" : "%H:%M", &tm);
+    if (end == NULL || *end != '\0')
+        return 0;
+    tm.tm_isdst = -1;
+    at = mktime(&tm);
+    if (at <= now_s) {
+        tm.tm_mday++;
+        tm.tm_isdst = -1;
+        at = mktime(&tm);
+    }
+    return at;
+}
+
+/* A time of day, Unix seconds, or UTC: the clocks of several machines agree on them. */
+bool option_set_start_at(struct option_reader *reader, struct option_value value)
+{
+    time_t now_s = time(NULL), at = next_local_time(value.text, now_s);
+    struct tm tm = {0};
+    const char *end = strptime(value.text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    uint64_t number;
+
+    if (end != NULL && *end == '\0')
+        at = timegm(&tm);
+    else if (units_parse_number(value.text, &number) == 0 && number < UINT32_MAX)
+        at = (time_t)number;
+    if (at == 0)
+        return option_fail(reader,
+                           "%s %s: invalid time (examples: 14:30:00, 2026-11-28T14:30:00Z, Unix "
+                           "seconds)",
+                           value.spelling, value.text);
+    if (at <= now_s || at > now_s + PLAN_TIME_MAX_MS / 1000)
+        return option_fail(reader, "%s %s: %s", value.spelling, value.text,
+                           at <= now_s ? "is in the past" : "is more than 15 days away");
+    reader->plan->start_ns = (uint64_t)at * NS_PER_S;
     return true;
 }
 

@@ -35,6 +35,8 @@ struct client_thread {
     struct error_texts error_texts;
     struct negotiations negotiations;
     _Atomic bool out_of_memory;
+    struct request_log *log; /* NULL: none */
+    int log_error;
     int wake_fd, done_fd;
     uint64_t begun_ns, ended_ns, cpu_ns, waited_ns;
     pthread_t id;
@@ -110,6 +112,8 @@ static void *run_thread(void *context)
     driver_start(thread->driver);
     event_base_dispatch(thread->base);
     driver_finish(thread->driver);
+    thread->log_error = request_log_end(thread->log);
+    thread->log = NULL;
     thread->ended_ns = clock_monotonic_ns();
     thread->cpu_ns = thread_cpu_ns() - cpu_before;
     thread->waited_ns = resources_thread_wait_ns() - waited_before;
@@ -150,6 +154,7 @@ static void destroy_thread(struct client_thread *thread)
         close(thread->wake_fd);
     pthread_mutex_destroy(&thread->mailbox.lock);
     scenario_tally_free(thread->scenario_tally);
+    request_log_end(thread->log);
     free(thread);
 }
 
@@ -180,6 +185,11 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
         thread->scenario_tally = scenario_tally_create(&config->request_plan->scenarios);
         driver_config.scenario_tally = thread->scenario_tally;
         if (thread->scenario_tally == NULL)
+            return false;
+    }
+    if (config->log_fd >= 0) {
+        thread->log = driver_config.log = request_log_create(config->log_fd);
+        if (thread->log == NULL)
             return false;
     }
     thread->driver = driver_create(&driver_config, settings);
@@ -405,6 +415,8 @@ struct client_pool_totals client_pool_totals(const struct client_pool *pool)
         totals.cpu_ns += thread->cpu_ns;
         totals.waited_ns += thread->waited_ns;
         totals.thread_ns += thread->ended_ns - thread->begun_ns;
+        if (totals.log_error == 0)
+            totals.log_error = thread->log_error;
         error_texts_add(&totals.error_texts, &thread->error_texts);
         negotiations_add(&totals.negotiations, &thread->negotiations);
     }

@@ -16,6 +16,7 @@ struct client_pool_config {
     struct request_plan *request_plan;
     struct request_budget *budget;
     struct transcript *transcript; /* the first thread's; NULL: none */
+    int log_fd;                    /* --log; -1: none */
     int done_fd;                   /* an eventfd: each thread adds 1 when it ends */
 };
 
@@ -61,6 +62,7 @@ struct client_pool_totals {
     uint64_t cpu_ns;                      /* user and system */
     uint64_t waited_ns;                   /* ready to run, but waiting for a core */
     uint64_t thread_ns;                   /* sum of the threads' lifetimes */
+    int log_error;                        /* errno of the log; 0: none */
     struct error_texts error_texts;
     struct negotiations negotiations;
 };

@@ -250,6 +250,26 @@ static void driver_on_connected(void *context, uint32_t number)
     tally_count(driver->config.tally, TALLY_clients_up, 1);
 }
 
+static uint64_t after_origin(const struct driver *driver, uint64_t ns)
+{
+    return ns > driver->origin_ns ? ns - driver->origin_ns : 0;
+}
+
+static void log_request(const struct driver *driver, const struct slot *slot,
+                        const struct transaction *transaction, uint64_t now_ns, bool unanswered)
+{
+    const struct request_log_entry entry = {
+        .due_ns = after_origin(driver, slot->due_ns),
+        .begun_ns = after_origin(driver, slot->begun_ns),
+        .end_ns = after_origin(driver, now_ns),
+        .thread = driver->config.thread_index,
+        .connection = slot->number / driver->config.plan->streams,
+        .unanswered = unanswered,
+    };
+
+    request_log_add(driver->config.log, &entry, transaction);
+}
+
 static void driver_on_ended(void *context, uint32_t number, struct transaction *transaction,
                             uint64_t now_ns)
 {
@@ -267,6 +287,8 @@ static void driver_on_ended(void *context, uint32_t number, struct transaction *
         driver->running -= slot_is_running(slot) ? 0 : 1;
     }
     tally_record(slot_tally(driver, slot), transaction);
+    if (driver->config.log != NULL)
+        log_request(driver, slot, transaction, now_ns, false);
     driver->in_flight--;
     driver->last_end_ns = now_ns;
     go_on(driver, slot, step, now_ns);
@@ -442,6 +464,9 @@ void driver_abort(struct driver *driver)
         if (driver->config.engine->cancel(driver->engine, i))
             tally_count(driver->config.tally, TALLY_connections_opened, 1);
         tally_count(slot_tally(driver, slot), TALLY_unanswered, 1);
+        if (driver->config.log != NULL)
+            log_request(driver, slot, &(struct transaction){.error = ERROR_KIND_NONE},
+                        clock_monotonic_ns(), true);
         if (slot_is_running(slot))
             virtual_user_abort_step(slot->user);
         slot->state = SLOT_DONE;

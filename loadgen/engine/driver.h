@@ -18,6 +18,7 @@
 
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/request_budget.h"
+#include "loadgen/engine/request_log.h"
 #include "loadgen/plan/arrivals.h"
 #include "loadgen/stats/tally.h"
 
@@ -33,6 +34,7 @@ struct driver_config {
     struct scenario_tally *scenario_tally; /* NULL: no scenarios */
     struct error_texts *error_texts;
     struct negotiations *negotiations;
+    struct request_log *log; /* NULL: none */
     uint32_t thread_index;
     bool late; /* created during the run: requests due earlier belong to other threads */
     struct transcript *transcript; /* records the first slot; NULL: none */

@@ -38,6 +38,14 @@ enum plan_format {
 
 enum plan_engine { PLAN_ENGINE_CURL, PLAN_ENGINE_RAW };
 
+/* Clients that hold or waste resources of the server. */
+enum plan_hostile {
+#define HOSTILE_KIND(id, name) PLAN_HOSTILE_##id,
+#include "loadgen/plan/hostile_kinds.def"
+#undef HOSTILE_KIND
+    PLAN_HOSTILE_KINDS
+};
+
 enum plan_http { PLAN_HTTP_1_1, PLAN_HTTP_1_0, PLAN_HTTP_2 };
 
 enum plan_order {
@@ -217,6 +225,8 @@ struct plan {
     uint64_t wait_ms;  /* how long to wait for a server that starts; 0: not */
     uint64_t grace_ms; /* how long a stopped run waits for responses in flight */
 
+    uint32_t hostile[PLAN_HOSTILE_KINDS]; /* number of clients */
+
     /* Repetitions */
     uint32_t rounds; /* 1: once */
     struct plan_sweep sweep;
@@ -228,6 +238,9 @@ struct plan {
     size_t fail_if_count, abort_on_count;
     const char *baseline; /* a JSON report, for conditions such as p99>1.1x; NULL: none */
     double max_errors;    /* percent of all requests */
+    const char *log_file; /* a line for each request; NULL: none */
+    const char *metrics;  /* address at which the numbers are served during the run; NULL: none */
+    uint64_t start_ns;    /* the wall clock at which the run begins; 0: at once */
     int control_fd;       /* reads changes of the load; -1: none */
     enum plan_format format;
     const char *output;                       /* the report's file; NULL: standard output */
@@ -254,6 +267,16 @@ static inline uint32_t plan_slots(const struct plan *plan, uint32_t connections)
  * Sets the connections and the threads that depend on them. Requests and rate must be set already.
  */
 void plan_set_connections(struct plan *plan, uint32_t connections);
+
+/* The number of hostile clients of all kinds. */
+static inline uint32_t plan_hostile_clients(const struct plan *plan)
+{
+    uint32_t sum = 0;
+
+    for (int kind = 0; kind < PLAN_HOSTILE_KINDS; kind++)
+        sum += plan->hostile[kind];
+    return sum;
+}
 
 /* Adds the statuses of LIST, "200,304". Returns false if they are invalid or too many. */
 bool plan_parse_statuses(struct plan_checks *checks, const char *list);

@@ -421,6 +421,40 @@ static json_t *error_texts_object(const struct error_texts *texts)
     return object;
 }
 
+/* What each kind of hostile clients did. */
+static json_t *hostile_array(const struct result *result)
+{
+    json_t *array = json_array();
+
+    for (size_t kind = 0; kind < PLAN_HOSTILE_KINDS; kind++) {
+        const struct hostile_count *count = &result->hostile[kind];
+
+        if (count->asked > 0)
+            json_array_append_new(
+                array,
+                json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:f}", "kind",
+                          hostile_kind_names[kind], "clients", (json_int_t)count->asked, "opened",
+                          (json_int_t)count->opened, "failed", (json_int_t)count->failed,
+                          "closed_by_server", (json_int_t)count->closed, "at_the_end",
+                          (json_int_t)count->open, "mean_held_s",
+                          number_json(count->opened > 0
+                                          ? (double)count->held_ns / 1e9 / (double)count->opened
+                                          : NAN),
+                          "longest_held_s", (double)count->longest_ns / 1e9));
+    }
+    return array;
+}
+
+/* The run without hostile clients, if there was one. */
+static json_t *without_hostile_array(const struct result *result)
+{
+    json_t *array = json_array();
+
+    if (result->alone != NULL)
+        json_array_append_new(array, measures_json(result->alone));
+    return array;
+}
+
 /* Null for the report of one run. */
 static json_t *merged_object(const struct result *result)
 {
@@ -463,6 +497,8 @@ int result_write_json(FILE *out, const struct result *result)
     json_object_set_new(object, "resumed_handshake_us",
                         times_object(result->plan, &tally->resumed_handshake));
     json_object_set_new(object, "scenarios", scenarios_array(result));
+    json_object_set_new(object, "hostile", hostile_array(result));
+    json_object_set_new(object, "without_hostile", without_hostile_array(result));
     json_object_set_new(object, "negotiated", negotiated_array(&result->negotiations));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));

@@ -320,6 +320,62 @@ static void put_scenarios(struct document *document, const struct result *result
                           tally->row[i].bad_extractions == 1 ? "" : "s", tally->row[i].why);
 }
 
+/* What the hostile clients did, and what the honest ones lost. */
+static void put_hostile(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {
+        {"Hostile", DOCUMENT_LEFT, 13},    {"clients", DOCUMENT_RIGHT, 8},
+        {"opened", DOCUMENT_RIGHT, 8},     {"failed", DOCUMENT_RIGHT, 8},
+        {"closed", DOCUMENT_RIGHT, 8},     {"at end", DOCUMENT_RIGHT, 8},
+        {"mean held", DOCUMENT_RIGHT, 11}, {"longest", DOCUMENT_RIGHT, 9}};
+    static const struct document_column changes[] = {{"Honest", DOCUMENT_LEFT, 13},
+                                                     {"without them", DOCUMENT_RIGHT, 14},
+                                                     {"with them", DOCUMENT_RIGHT, 14},
+                                                     {"change", DOCUMENT_RIGHT, 9}};
+    static const enum measure measures[] = {MEASURE_RATE, MEASURE_P50, MEASURE_P99, MEASURE_MAX,
+                                            MEASURE_ERRORS};
+    struct measures with;
+    char text[NUMBER], time[UNITS_TEXT];
+
+    if (plan_hostile_clients(result->plan) == 0)
+        return;
+    document_table(document, NULL, columns, ARRAY_LENGTH(columns));
+    for (size_t kind = 0; kind < PLAN_HOSTILE_KINDS; kind++) {
+        const struct hostile_count *count = &result->hostile[kind];
+
+        if (count->asked == 0)
+            continue;
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%s", hostile_kind_names[kind]);
+        document_cell(document, "%" PRIu32, count->asked);
+        document_cell(document, "%s", format_integer(text, sizeof(text), count->opened));
+        document_cell(document, "%s", format_integer(text, sizeof(text), count->failed));
+        document_cell(document, "%s", format_integer(text, sizeof(text), count->closed));
+        document_cell(document, "%" PRIu32, count->open);
+        document_cell(document, "%s",
+                      count->opened > 0
+                          ? units_format_ns(time, sizeof(time),
+                                            (double)count->held_ns / (double)count->opened)
+                          : "–");
+        document_cell(document, "%s",
+                      units_format_ns(time, sizeof(time), (double)count->longest_ns));
+    }
+    if (result->alone == NULL)
+        return;
+    result_measure(result, &with);
+    document_table(document, NULL, changes, ARRAY_LENGTH(changes));
+    for (size_t i = 0; i < ARRAY_LENGTH(measures); i++) {
+        double before = result->alone->value[measures[i]], after = with.value[measures[i]];
+
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%s", measure_table[measures[i]].label);
+        document_cell(document, "%s", measure_format(text, measures[i], before));
+        document_cell(document, "%s", measure_format(text, measures[i], after));
+        document_cell(document, before > 0 && after > 0 ? "%+.0f%%" : "–",
+                      100 * (after / before - 1));
+    }
+}
+
 /* Begins a table that only the writers of MEDIA show. */
 static void begin_table(struct document *document, enum document_media media, const char *title,
                         const struct document_column *columns, size_t count, unsigned gap)
@@ -564,6 +620,7 @@ struct document *result_document(const struct result *result)
     put_rounds(document, result->rounds);
     put_latencies(document, result);
     put_scenarios(document, result);
+    put_hostile(document, result);
     put_distribution(document, result);
     put_statuses(document, result);
     put_errors(document, result);

@@ -255,4 +255,24 @@ void progress_suspend(struct progress *progress);
 /* Draws the live view for the last time, or removes it if a report follows on the same terminal. */
 void progress_end(struct progress *progress, const struct progress_now *now);
 
+/*
+ * ---- Metrics over HTTP while a run lasts (--metrics), in the text format of Prometheus ----
+ */
+
+struct metrics_page;
+
+/* Writes the page. */
+typedef void metrics_page_write(void *context, FILE *out);
+
+/* Listens at ADDRESS, "[HOST]:PORT". Returns NULL with WHY. */
+struct metrics_page *metrics_page_create(struct event_base *base, const char *address,
+                                         metrics_page_write *write, void *context, char *why,
+                                         size_t size);
+
+/* PAGE may be NULL. */
+void metrics_page_free(struct metrics_page *page);
+
+/* Writes the state of a run. */
+void metrics_page_put(FILE *out, const struct progress_now *now);
+
 #endif

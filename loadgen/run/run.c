@@ -6,10 +6,13 @@
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"
+#include "loadgen/engine/hostile.h"
+#include "loadgen/engine/request_log.h"
 #include "loadgen/plan/arrivals.h"
 #include "loadgen/run/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +35,14 @@ struct run {
     const struct engine_ops *engine;
     struct request_budget budget;
     struct client_pool *pool;
+    struct hostile_clients *hostile; /* NULL: none */
     struct client_pool_settings settings;
     struct profile planned_connections;
     struct event_base *base;
     struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
     struct control *control;
-    int done_fd;
+    struct metrics_page *metrics_page; /* NULL: none */
+    int done_fd, log_fd;
     bool stopping, interrupted, unreachable, connections_changed;
     uint64_t changes;
     char *first_url;
@@ -410,6 +415,7 @@ static bool make_pool(struct run *run)
         .request_plan = run->request_plan,
         .budget = &run->budget,
         .transcript = run->plan->verbose ? &run->transcript : NULL,
+        .log_fd = run->log_fd,
         .done_fd = run->done_fd,
     };
     double connections = profile_at(&run->planned_connections, 0);
@@ -500,6 +506,7 @@ static void fill_result(struct run *run, struct result *result)
         .interrupted = run->interrupted,
         .unreachable = run->unreachable,
         .aborted_by = run->aborted_by,
+        .log_error = totals.log_error,
     };
     fill_run_times(run, &totals, result);
     run->first_url = NULL;
@@ -562,13 +569,44 @@ static void tear_down(struct run *run)
         if (events[i] != NULL)
             event_free(events[i]);
     control_destroy(run->control);
+    metrics_page_free(run->metrics_page);
     if (run->base != NULL)
         event_base_free(run->base);
     if (run->done_fd >= 0)
         close(run->done_fd);
+    if (run->log_fd >= 0)
+        close(run->log_fd);
     series_free(run->series);
     free(run->first_url);
     free(run);
+}
+
+/* Waits for the time of --start-at, or for a signal, which then ends the run. */
+static void wait_for_start(const struct run *run)
+{
+    struct pollfd signals = {.fd = interrupts_fd(), .events = POLLIN};
+    uint64_t start_ns = run->plan->start_ns;
+
+    if (plan_is_open(run->plan) && start_ns > START_DELAY_NS)
+        start_ns -= START_DELAY_NS;
+    for (uint64_t now_ns; (now_ns = clock_wall_ns()) < start_ns;) {
+        uint64_t wait_ns = start_ns - now_ns < NS_PER_S ? start_ns - now_ns : NS_PER_S;
+        const struct timespec wait = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
+
+        if (ppoll(&signals, 1, &wait, NULL) > 0)
+            return;
+    }
+}
+
+/* Returns 0 or an errno. */
+static int start_clients(struct run *run)
+{
+    if (plan_hostile_clients(run->plan) > 0) {
+        run->hostile = hostile_clients_start(run->request_plan);
+        if (run->hostile == NULL)
+            return errno;
+    }
+    return client_pool_start(run->pool);
 }
 
 /* Starts the threads and waits until all have ended. Returns 0 or an errno. */
@@ -583,15 +621,17 @@ static int execute_run(struct run *run, struct result *result)
                            : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,
         .warmup_ns = warmup_ns(run),
     };
+    struct hostile_count hostile[PLAN_HOSTILE_KINDS] = {0};
     struct progress_now now;
     int error;
 
     progress_begin(&run->progress, run->plan, &goal, stderr);
     start_control(run);
+    wait_for_start(run);
     run->check = server_check_begin(run->request_plan);
     run->machine_before = resources_machine_cpu();
     begin_clocks(run);
-    error = client_pool_start(run->pool);
+    error = start_clients(run);
     if (error != 0) {
         request_budget_stop(&run->budget, clock_monotonic_ns());
         client_pool_abort(run->pool);
@@ -599,19 +639,51 @@ static int execute_run(struct run *run, struct result *result)
     if (client_pool_running(run->pool) > 0)
         event_base_dispatch(run->base);
     client_pool_join(run->pool);
+    hostile_clients_stop(run->hostile, hostile);
     control_destroy(run->control);
     run->control = NULL;
     collect_result(run, result);
+    memcpy(result->hostile, hostile, sizeof(hostile));
     now = now_of(run);
     progress_end(&run->progress, &now);
     transcript_write(&run->transcript, stderr);
     return error;
 }
 
+static void write_metrics_page(void *context, FILE *out)
+{
+    struct run *run = context;
+    struct progress_now now;
+
+    add_up(run);
+    now = now_of(run);
+    metrics_page_put(out, &now);
+}
+
+/* Opens the log and the address of the metrics. Returns false with WHY. */
+static bool open_records(struct run *run, char *why, size_t size)
+{
+    const struct plan *plan = run->plan;
+
+    if (plan->log_file != NULL) {
+        run->log_fd = request_log_open(plan->log_file);
+        if (run->log_fd < 0) {
+            snprintf(why, size, "--log %.200s: %s", plan->log_file, strerror(errno));
+            return false;
+        }
+    }
+    if (plan->metrics == NULL)
+        return true;
+    run->metrics_page =
+        metrics_page_create(run->base, plan->metrics, write_metrics_page, run, why, size);
+    return run->metrics_page != NULL;
+}
+
 int run_plan(const struct plan *plan, struct request_plan *request_plan,
              const struct run_observer *observer, struct result *result, char *why, size_t size)
 {
     struct run *run = calloc(1, sizeof(*run));
+    bool told = false; /* WHY says what failed */
     int error = 0;
 
     if (run == NULL || interrupts_begin() != 0) {
@@ -627,8 +699,12 @@ int run_plan(const struct plan *plan, struct request_plan *request_plan,
                                                    : &engine_raw;
     run->planned_connections = profile_of_connections(plan);
     run->first_url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
-    run->done_fd = -1;
-    if (run->first_url == NULL || !make_events(run) || !make_pool(run))
+    run->done_fd = run->log_fd = -1;
+    if (run->first_url == NULL || !make_events(run))
+        error = errno != 0 ? errno : ENOMEM;
+    else if (!open_records(run, why, size))
+        told = true;
+    else if (!make_pool(run))
         error = errno != 0 ? errno : ENOMEM;
     else
         error = execute_run(run, result);
@@ -637,5 +713,5 @@ int run_plan(const struct plan *plan, struct request_plan *request_plan,
     if (error != 0)
         snprintf(why, size, "cannot start %u client threads with %u connections: %s", plan->threads,
                  plan->connections, strerror(error));
-    return error != 0 ? -1 : 0;
+    return error != 0 || told ? -1 : 0;
 }

@@ -40,6 +40,13 @@ enum trial_outcome {
 enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
                              struct result *result, char *why, size_t size);
 
+/*
+ * Runs PLAN, which has hostile clients, first without and then with them. *result is that of the
+ * second run, and has the measures of the first.
+ */
+enum trial_outcome hostile_run(const struct plan *plan, struct result *result, char *why,
+                               size_t size);
+
 /* The exit status; RESULT is read only if OUTCOME is TRIAL_DONE. */
 enum result_status trial_status(enum trial_outcome outcome, const struct result *result);
 

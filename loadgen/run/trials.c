@@ -80,13 +80,40 @@ enum trial_outcome trial_run(const struct plan *plan, const struct run_observer 
     struct request_plan request_plan;
 
     if (request_plan_prepare(&request_plan, plan, why, size) == 0 &&
-        resources_reserve_descriptors(plan->connections, plan->threads, why, size) == 0) {
+        resources_reserve_descriptors(plan->connections + plan_hostile_clients(plan), plan->threads,
+                                      why, size) == 0) {
         if (!reach_server(&request_plan, why, size))
             outcome = TRIAL_NO_SERVER;
         else if (run_plan(plan, &request_plan, observer, result, why, size) == 0)
             outcome = TRIAL_DONE;
     }
     request_plan_free(&request_plan);
+    return outcome;
+}
+
+enum trial_outcome hostile_run(const struct plan *plan, struct result *result, char *why,
+                               size_t size)
+{
+    struct measures *alone = malloc(sizeof(*alone));
+    struct plan without = *plan;
+    enum trial_outcome outcome;
+
+    memset(without.hostile, 0, sizeof(without.hostile));
+    without.label = "without hostile clients";
+    snprintf(why, size, "out of memory");
+    outcome = alone == NULL ? TRIAL_INVALID : trial_run(&without, NULL, result, why, size);
+    if (outcome != TRIAL_DONE || result->interrupted || result->aborted_by != NULL ||
+        result->unreachable) {
+        free(alone);
+        return outcome;
+    }
+    result_measure(result, alone);
+    result_free(result);
+    outcome = trial_run(plan, NULL, result, why, size);
+    if (outcome == TRIAL_DONE)
+        result->alone = alone;
+    else
+        free(alone);
     return outcome;
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* With more late requests, in percent, the client was too slow for the rate. */
 #define LATE_PERCENT 1.0
@@ -92,6 +93,9 @@ static void note_outcome(const struct result *result, struct note_list *list)
         note(list, "interrupted", "Interrupted before the end of the run.");
     if (result->aborted_by != NULL)
         note(list, "aborted", "Aborted: %s became true (--abort-on).", result->aborted_by->text);
+    if (result->log_error != 0)
+        note(list, "log_incomplete", "The log of requests is incomplete: %s (--log).",
+             strerror(result->log_error));
     if (result->unreachable)
         note_unreachable(result, list);
     else if (count_of(result, TALLY_answered) == 0)

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const hostile_kind_names[PLAN_HOSTILE_KINDS] = {
+#define HOSTILE_KIND(id, name) [PLAN_HOSTILE_##id] = (name),
+#include "loadgen/plan/hostile_kinds.def"
+#undef HOSTILE_KIND
+};
+
 void rounds_free(struct rounds *rounds)
 {
     if (rounds == NULL)
@@ -36,6 +42,7 @@ void result_free(struct result *result)
     series_free(result->series);
     rounds_free(result->rounds);
     scenario_tally_free(result->scenarios);
+    free(result->alone);
     free((void *)(uintptr_t)result->url);
     result->series = NULL;
     result->rounds = NULL;

@@ -40,6 +40,17 @@ static inline struct interval rounds_interval(const struct rounds *rounds, enum 
     return trials_interval(rounds->trials, 0, measure);
 }
 
+/* What the hostile clients of one kind did. */
+struct hostile_count {
+    uint32_t asked, open;    /* clients; open: connected at the end */
+    uint64_t opened, failed; /* connections */
+    uint64_t closed;         /* by the server */
+    uint64_t held_ns;        /* the sum of the times that connections were open */
+    uint64_t longest_ns;
+};
+
+extern const char *const hostile_kind_names[PLAN_HOSTILE_KINDS];
+
 struct result {
     const struct plan *plan;
     const char *url;  /* the first one; owned */
@@ -63,6 +74,7 @@ struct result {
     uint32_t connections, threads; /* when the run ended */
     uint64_t changes;              /* changes of the load during the run */
     bool out_of_memory;            /* not all connections could be created */
+    int log_error;                 /* errno of a write to the log of requests; 0: none */
     bool interrupted;
     bool unreachable;                   /* stopped early: no connection could be established */
     const struct condition *aborted_by; /* NULL: none */
@@ -74,7 +86,9 @@ struct result {
     uint64_t overlap_from_ns,
         overlap_ns; /* merged: begin and length of the time in which all measured */
     struct scenario_tally *scenarios; /* NULL: none; owned */
-    struct rounds *rounds; /* the rounds that this is the sum of; NULL: a single run; owned */
+    struct hostile_count hostile[PLAN_HOSTILE_KINDS];
+    struct measures *alone; /* the same run without hostile clients; NULL: none; owned */
+    struct rounds *rounds;  /* the rounds that this is the sum of; NULL: a single run; owned */
 };
 
 /* Frees what *result owns. */

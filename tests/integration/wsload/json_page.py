@@ -27,10 +27,11 @@ KINDS = (
     ("--stages", "2s:100,1s:200", "-c", "4"),
     (*QUICK, "--no-keepalive"),
     (*QUICK, "--repeat", "2"),
+    (*QUICK, "--idle", "2"),
     (*QUICK, "-p", "50,99.99", "--fail-if", "p50>3600s", "--max-errors", "1%"),
 )
 # Sections of the page that a run uses.
-SECTIONS = ("Run", "Times", "Histogram", "Round", "Interval", "Finding")
+SECTIONS = ("Run", "Times", "Histogram", "Round", "Interval", "Finding", "Hostile")
 
 
 class Member:

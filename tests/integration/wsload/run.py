@@ -5,17 +5,22 @@
 
 The tests of TLS, HTTP/2, compression and ranges need nginx and openssl; otherwise they are skipped.
 """
+import contextlib
+import csv
 import hashlib
 import json
 import os
 import pathlib
 import random
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 import xml.etree.ElementTree
 
 import servers
@@ -562,9 +567,9 @@ class InScripts(WithFolder):
                                       "-o", name, self.origin.url])
                     for name, requests in zip(names, (30, 50))]
             self.assertEqual([run.wait() for run in runs], [0, 0])
-            for form in ("json", "csv", "hdr", "html", "junit", "text"):
+            for form in ("--json", *(f"--format={name}" for name in ("csv", "hdr", "html", "junit", "text"))):
                 with self.subTest(engine=engine, format=form):
-                    self.assertIn("80", subprocess.run([WSLOAD, "merge", "--format", form, *names],
+                    self.assertIn("80", subprocess.run([WSLOAD, "merge", form, *names],
                                                        capture_output=True, text=True, check=True).stdout)
             for condition, status in (("200>=80", 99), ("200>80", 0)):
                 ended = subprocess.run([WSLOAD, "merge", "--fail-if", condition, *names],
@@ -594,6 +599,94 @@ class InScripts(WithFolder):
                                    check=False)
             self.assertEqual(ended.returncode, 1)
             self.assertIn(f"--format {name} is not available for sweeps", ended.stderr)
+
+
+class Records(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.server = servers.Recorder()
+        self.addCleanup(self.server.stop)
+
+    def test_log_has_a_line_for_each_request(self):
+        file = self.directory / "log.csv"
+        for engine in ENGINES:
+            for words in (["-n", 300], ["-n", 100, "-r", 2000], ["-n", 60, "--no-keepalive"]):
+                with self.subTest(engine=engine, words=words):
+                    report = run(["-c", 4, "-t", 2, "--log", file, *words, self.server.url], engine)
+                    rows = list(csv.DictReader(file.read_text().splitlines()))
+                    self.assertEqual(len(rows), words[1])
+                    self.assertEqual({(row["status"], row["error"]) for row in rows}, {("200", "")})
+                    for row in rows:
+                        times = [int(row[name]) for name in ("due_us", "begun_us", "first_byte_us", "end_us")]
+                        self.assertEqual(times, sorted(times))
+                    self.assertEqual(sum(int(row["bytes"]) for row in rows), sum(report["bytes"].values()))
+                    self.assertEqual(sum(int(row["connected"]) for row in rows), report["connections"]["opened"])
+                    self.assertLessEqual(len({(row["thread"], row["connection"]) for row in rows}), 4)
+                    longest = max(int(row["end_us"]) - int(row["due_us"]) for row in rows)
+                    self.assertAlmostEqual(longest, report["latency_us"]["max"], delta=2)
+
+    def test_log_has_errors(self):
+        file = self.directory / "log.csv"
+        lost = servers.Fixed(b"")
+        self.addCleanup(lost.stop)
+        for engine in ENGINES:
+            run(["-c", 1, "-n", 1, "--timeout", "50ms", "--log", file, lost.url], engine, 2)
+            rows = list(csv.DictReader(file.read_text().splitlines()))
+            self.assertEqual([(row["status"], row["first_byte_us"], row["error"]) for row in rows], [("", "", "timeout")])
+        for name, why in (("/dev/full", "No space left"), ("/missing/a", "No such file")):
+            self.assertIn(f"--log {name}: {why}", run(["-n", 1, "--log", name, self.server.url], status=1))
+
+    def test_metrics_are_served_during_the_run(self):
+        (port,) = servers.free_ports(1)
+        run_of = subprocess.Popen([WSLOAD, "-c", "2", "-d", "1h", "--json", "--quiet", "--think", "10ms", "--metrics", f"127.0.0.1:{port}",
+                                   self.server.url], stdout=subprocess.PIPE, text=True)
+
+        def metric(name):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+                found = [line.split()[1] for line in page.read().decode().splitlines() if line.startswith(f"{name} ")]
+                return float(found[0])
+            return 0
+
+        try:
+            servers.wait_for(lambda: metric("wsload_requests_total") >= 2, "requests")
+            servers.wait_for(lambda: metric('wsload_responses_total{status="200"}') >= 2, "responses")
+            self.assertEqual(metric("wsload_connections"), 2)
+            with self.assertRaises(urllib.error.HTTPError) as error:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=60)
+            self.assertEqual(error.exception.code, 404)
+            error.exception.close()
+            seen = metric("wsload_latency_seconds_count")
+        finally:
+            run_of.send_signal(signal.SIGINT)
+            report = json.loads(run_of.communicate()[0])
+        self.assertGreaterEqual(report["requests"]["answered"], seen)
+        self.assertIn("cannot listen", run(["-n", 1, "--metrics", "192.0.2.1:9", self.server.url], status=1))
+
+    def test_start_at(self):
+        """On a busy machine, wsload may begin only when that second is over."""
+        for ahead in (2, 5, 30):
+            start = int(time.time()) + ahead
+            report = run(["-n", 4, "-c", 2, "--start-at", start, self.server.url], status=None)
+            if not isinstance(report, str):
+                break
+        self.assertGreaterEqual(report["began_unix_us"], start * 1000000)
+
+    def test_hostile_clients(self):
+        """The server has the connections that the report says, and honest clients their responses."""
+        kinds = {"slow-head": 3, "slow-body": 2, "slow-read": 2, "reset": 2, "idle": 3}
+        words = [word for kind, count in kinds.items() for word in (f"--{kind}", count)]
+        report = run(["-c", 2, "-t", 1, "-d", "300ms", *words, self.server.url])
+        clients = {client["kind"]: client for client in report["hostile"]}
+        self.assertEqual({kind: client["clients"] for kind, client in clients.items()}, kinds)
+        for kind, client in clients.items():
+            self.assertEqual(client["failed"], 0)
+            self.assertGreaterEqual(client["opened"], kinds[kind])
+            self.assertEqual(client["at_the_end"], 0 if kind == "reset" else kinds[kind])
+        opened = sum(client["opened"] for client in clients.values())
+        servers.wait_for(lambda: self.server.accepted >= opened + 4, "all connections")
+        self.assertLessEqual(self.server.accepted, opened + 4 + kinds["reset"])  # those may just connect at the end
+        self.assertEqual(report["requests"]["answered"], report["requests"]["begun"])
+        self.assertGreater(report["without_hostile"][0]["requests_per_second"], 0)
 
 
 class Limits(WithFolder):

@@ -260,7 +260,7 @@ class Scenarios(unittest.TestCase):
         self.assertRegex(ended.stdout, r"(?m)^ *GET /page +2 +2 +0 ")
 
     def merge(self, files, form):
-        ended = subprocess.run([WSLOAD, "merge", "--format", form, *map(str, files)], capture_output=True, text=True,
+        ended = subprocess.run([WSLOAD, "merge", "--json" if form == "json" else f"--format={form}", *map(str, files)], capture_output=True, text=True,
                                check=False)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return ended.stdout

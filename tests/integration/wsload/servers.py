@@ -170,9 +170,13 @@ class HttpServer(InThread, socketserver.ThreadingTCPServer):
 
     allow_reuse_address = True
 
+    def process_request(self, *arguments):
+        self.accepted += 1
+        super().process_request(*arguments)
+
     def __init__(self, port=0):
         super().__init__(("127.0.0.1", port), self.Handler)
-        self.seen = []
+        self.seen, self.accepted = [], 0
         self.port = self.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.begin()

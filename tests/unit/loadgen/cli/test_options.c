@@ -426,6 +426,27 @@ static const struct {
     {"sweep -c 1,x", "-c 1,x: invalid list of numbers (up to 32, 1-1000000; example: 1,2,5)"},
     {"--keepalive both", "--keepalive applies to sweeps (wsload sweep --keepalive both): "
                          "keep-alive is the default; --no-keepalive disables it"},
+    {"find",
+     "find needs a condition, --connections or --threads (example: wsload find 'p99 < 20ms')"},
+    {"find p99>20ms", "find p99>20ms: the condition must be one that a lower rate meets (examples: "
+                      "'p99 < 20ms', 'errors < 0.1%')"},
+    {"find p99<1.1x", "find p99<1.1x: needs a limit, not a multiple"},
+    {"find p99<20", "find: invalid condition 'p99<20': no time with a unit after the operator "
+                    "(examples: p99>20ms, rate<1000, errors>0.1%)"},
+    {"find --connections p99<1s",
+     "p99<1s: find takes one of a condition, --connections and --threads"},
+    {"find --threads=5", "--threads takes no value: that of find is -c or -t"},
+    {"find p99<1s -r 5",
+     "find conflicts with --rate, --ramp, --stages and --replay: it varies the load"},
+    {"find p99<1s -n 5", "find conflicts with -n and --repeat: each trial has the time of -d"},
+    {"find p99<1s -o a.xml", "--format junit is not available for find (text, json, csv, html)"},
+    {"--idle 5 --http2", "hostile clients (--slow-head and others) speak HTTP/1.1 only"},
+    {"--log a.csv --repeat 2", "--log conflicts with --repeat, sweep and find: it is of one run"},
+    {"--metrics 9100",
+     "--metrics 9100: invalid address (examples: 127.0.0.1:9100, [::1]:9100, :9100)"},
+    {"--start-at noon", "--start-at noon: invalid time (examples: 14:30:00, 2026-11-28T14:30:00Z, "
+                        "Unix seconds)"},
+    {"--start-at 1000000000", "--start-at 1000000000: is in the past"},
     {"merge", "merge needs two reports or more: wsload merge A.json B.json"},
     {"merge a.json", "merge needs two reports or more: wsload merge A.json B.json"},
     {"merge a.json b.json -c 5", "-c conflicts with merge, which sends no requests"},

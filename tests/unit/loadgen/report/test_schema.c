@@ -17,6 +17,7 @@
 #include "tests/unit/loadgen/sweep_results.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <regex.h>
 #include <stdlib.h>
 
@@ -216,6 +217,11 @@ static void reports_match_schema(void **state)
     begin();
     plan.requests = 0;
     plan.duration_ms = 5;
+    check_report();
+    fill_good();
+    plan.hostile[PLAN_HOSTILE_IDLE] = 5;
+    result.hostile[PLAN_HOSTILE_IDLE] = (struct hostile_count){.asked = 5};
+    result.alone = &(struct measures){.value = {1}};
     check_report();
     fill_good();
     result.merged = 2;
