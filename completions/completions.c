@@ -147,6 +147,7 @@ static const struct argument {
     {"wsload", "", "key", "@files"},
     {"wsload", "", "format", "text csv hdr html junit"},
     {"wsload", "", "output", "@files"},
+    {"wsload", "", "log", "@files"},
     {"wsload", "", "compare", "@files"},
     {"wsload", "", "baseline", "@files"},
     {"wsload", "lab", "output", "@directories"},
@@ -163,12 +164,6 @@ static const char scenarios[] =
 #define SCENARIO(name) #name " "
 #include "console/lab/scenarios.def"
 #undef SCENARIO
-    ;
-
-static const char formats[] =
-#define FORMAT(id, name, ending) name " "
-#include "loadgen/plan/formats.def"
-#undef FORMAT
     ;
 
 static const char experiments[] =
@@ -226,8 +221,6 @@ static void append_list(const struct program *program, char *words, const char *
         append(words, views);
     else if (strcmp(word, "@scenarios") == 0)
         append(words, scenarios);
-    else if (strcmp(word, "@formats") == 0)
-        append(words, formats);
     else if (strcmp(word, "@experiments") == 0)
         append(words, experiments);
     else if (strcmp(word, "@modes") == 0 || strcmp(word, "COMMAND") == 0)

@@ -211,6 +211,7 @@ static void reserve_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     struct plan plan;
+    enum options_result result;
     char why[WHY_TEXT];
     FILE *out;
     int status;
@@ -218,9 +219,11 @@ int main(int argc, char **argv)
     reserve_standard_descriptors();
     if (argc > 1 && strcmp(argv[1], "lab") == 0)
         return run_lab(argc - 1, argv + 1);
-    switch (options_parse(argc, argv, resources_cores(), &plan, why, sizeof(why))) {
+    result = options_parse(argc, argv, resources_cores(), &plan, why, sizeof(why));
+    switch (result) {
     case OPTIONS_HELP:
-        options_help(stdout);
+    case OPTIONS_HELP_ALL:
+        options_help(stdout, result == OPTIONS_HELP_ALL);
         return flush_output();
     case OPTIONS_VERSION:
         printf("wsload %s (%s)\n", WEBSERVERD_VERSION, curl_version());

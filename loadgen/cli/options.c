@@ -155,6 +155,13 @@ static const struct {
 #undef ALIAS
 };
 
+/* What the short help lists. */
+static const enum option_id first_options[] = {
+    OPTION_connections, OPTION_requests, OPTION_duration, OPTION_rate,
+    OPTION_method,      OPTION_header,   OPTION_body,     OPTION_http2,
+    OPTION_insecure,    OPTION_output,   OPTION_json,     OPTION_help,
+};
+
 /* What wsload merge has: the checks and the output of a report. */
 static const enum option_id merge_options[] = {
     OPTION_max_errors,  OPTION_fail_if, OPTION_baseline, OPTION_format, OPTION_output,
@@ -347,6 +354,8 @@ static bool read_arguments(struct option_reader *reader, int argc, char *const *
             break;
         good = code == OPERAND ? read_url(reader, optarg) : take_option(reader, word, code);
     }
+    if (reader->result == OPTIONS_HELP && optind < argc && strcmp(argv[optind], "all") == 0)
+        reader->result = OPTIONS_HELP_ALL;
     while (good && optind < argc) /* after "--" */
         good = read_url(reader, argv[optind++]);
     return good;
@@ -725,18 +734,21 @@ static void put_option(FILE *out, char letter, const char *spelling, const char 
     fprintf(out, "  %-29s%s\n", left, help);
 }
 
-void options_help(FILE *out)
+static void put_first_options(FILE *out)
 {
+    fprintf(out, "\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(first_options); i++) {
+        const struct option_info *option = &option_table[first_options[i]];
+
+        put_option(out, option->letter, option->spelling, option->argument, option->help);
+    }
     fprintf(out,
-            "usage: wsload [option ...] [URL ...]\n"
-            "       wsload sweep [option ...] [URL ...]\n"
-            "       wsload merge [option ...] A.json B.json ...\n"
-            "       wsload lab [option ...] NAME ... | all\n\n"
-            "Loads a web server (default: %s) and reports rate, latency\n"
-            "and errors. A sweep measures over a range of connections and finds the limit.\n"
-            "merge makes one report of runs on several machines (options: Checks, Output).\n"
-            "The lab runs experiments with a server of its own: wsload lab -h.\n",
-            OPTIONS_DEFAULT_URL);
+            "\nwsload --help all lists the other options: TLS, scenarios, checks, formats, ...\n"
+            "An open loop at a rate (-r) measures what users experience.\n");
+}
+
+static void put_all_options(FILE *out)
+{
 #define GROUP(title) fprintf(out, "\n%s\n", title);
 #define OPTION(name, letter, spelling, argument, help)                                             \
     put_option(out, letter, spelling, argument, help);
@@ -746,5 +758,26 @@ void options_help(FILE *out)
 #undef OPTION
 #undef ALIAS
     fprintf(out, "\nExit status: 0 success, 1 usage error, 2 no response, 3 more errors than\n"
-                 "--max-errors, 99 a condition of --fail-if or --abort-on, 130 interrupted.\n");
+                 "--max-errors, 99 a condition of --fail-if or --abort-on, or find without an\n"
+                 "answer, 130 interrupted.\n");
+}
+
+void options_help(FILE *out, bool all)
+{
+    fprintf(out,
+            "usage: wsload [option ...] [URL ...]\n"
+            "       wsload find CONDITION | --connections | --threads [option ...] [URL ...]\n"
+            "       wsload sweep [option ...] [URL ...]\n"
+            "       wsload merge [option ...] A.json B.json ...\n"
+            "       wsload lab [option ...] NAME ... | all\n\n"
+            "Loads a web server (default: %s) and reports rate, latency\n"
+            "and errors. find searches for the highest rate that meets a condition, such as\n"
+            "'p99 < 20ms'. A sweep measures over a range of connections and finds the limit.\n"
+            "merge makes one report of runs on several machines (options: Checks, Output).\n"
+            "The lab runs experiments with a server of its own: wsload lab -h.\n",
+            OPTIONS_DEFAULT_URL);
+    if (all)
+        put_all_options(out);
+    else
+        put_first_options(out);
 }

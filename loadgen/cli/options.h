@@ -7,10 +7,11 @@
 #include <stdio.h>
 
 enum options_result {
-    OPTIONS_RUN,     /* the plan is complete */
-    OPTIONS_HELP,    /* --help */
-    OPTIONS_VERSION, /* --version */
-    OPTIONS_WRONG,   /* invalid: see WHY */
+    OPTIONS_RUN,      /* the plan is complete */
+    OPTIONS_HELP,     /* --help */
+    OPTIONS_HELP_ALL, /* --help all */
+    OPTIONS_VERSION,  /* --version */
+    OPTIONS_WRONG,    /* invalid: see WHY */
 };
 
 #define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080/"
@@ -22,6 +23,7 @@ enum options_result {
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
                                   char *why, size_t size);
 
-void options_help(FILE *out);
+/* The options of a first day, or with ALL every option by theme. */
+void options_help(FILE *out, bool all);
 
 #endif

@@ -346,9 +346,13 @@ bool option_set_format(struct option_reader *reader, struct option_value value)
 {
     char names[128] = "";
 
+    if (strcmp(value.text, format_names[PLAN_FORMAT_JSON]) == 0)
+        return option_fail(reader, "%s json: use --json (-j)", value.spelling);
     for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++) {
         size_t used = strlen(names);
 
+        if (i == PLAN_FORMAT_JSON)
+            continue;
         if (strcmp(value.text, format_names[i]) == 0) {
             reader->plan->format = (enum plan_format)i;
             return true;
@@ -364,9 +368,10 @@ bool option_set_output(struct option_reader *reader, struct option_value value)
         return option_fail(reader, "%s: needs a file name", value.spelling);
     for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++)
         if (strcmp(value.text, format_names[i]) == 0)
-            return option_fail(
-                reader, "%s %s: needs a file name; use --format %s for the format or %s ./%s",
-                value.spelling, value.text, value.text, value.spelling, value.text);
+            return option_fail(reader,
+                               "%s %s: needs a file name; use --%s%s for the format or %s ./%s",
+                               value.spelling, value.text, i == PLAN_FORMAT_JSON ? "" : "format ",
+                               value.text, value.spelling, value.text);
     reader->plan->output = strcmp(value.text, "-") == 0 ? NULL : value.text;
     return true;
 }

@@ -52,8 +52,8 @@ json_t *compare_read_one(const char *file, char *why, size_t size)
     }
     if (!json_is_array(json_object_get(report, "seconds")) ||
         !json_is_object(json_object_get(report, "plan"))) {
-        snprintf(why, size,
-                 "%s is not a report of a run; create one with wsload --format json -o FILE", file);
+        snprintf(why, size, "%s is not a report of a run; create one with wsload --json -o FILE",
+                 file);
         json_decref(report);
         return NULL;
     }

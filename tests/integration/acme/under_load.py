@@ -18,7 +18,7 @@ class Load:
         self.report = server.directory / "report.json"
         self.said = open(server.directory / "wsload", "wb")
         self.process = subprocess.Popen(
-            [bench.programs / "wsload", "-k", "-c", "8", "--think", "100ms", "-t", "1", "-d", f"{10 * PATIENCE_S}s", "--quiet", "--format", "json",
+            [bench.programs / "wsload", "-k", "-c", "8", "--think", "100ms", "-t", "1", "-d", f"{10 * PATIENCE_S}s", "--quiet", "--json",
              "--connect-timeout", f"{PATIENCE_S}s", "--grace", f"{PATIENCE_S}s", "-o", self.report, *words,
              f"https://localhost:{server.port}/small.txt"], stdout=self.said, stderr=self.said)
 

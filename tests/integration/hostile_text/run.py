@@ -155,8 +155,8 @@ class Test:
             for engine in ("curl", "raw"):
                 self.run("wsload", "--engine", engine, "-v", "-c", "1", "-n", "2", url,
                          shows=engine == "raw" or current[0] is responses[0])
-                for form in ("text", "json", "csv", "html", "md"):
-                    self.run("wsload", "--engine", engine, "-q", "-c", "1", "-n", "2", "--format", form, url)
+                for form in ("--format=text", "--json", "--format=csv", "--format=html"):
+                    self.run("wsload", "--engine", engine, "--quiet", "-c", "1", "-n", "2", form, url)
         self.run("wsload", "-q", "-n", "1", url + HOSTILE)
         self.run("wsload", "-q", "-n", "1", HOSTILE)
 

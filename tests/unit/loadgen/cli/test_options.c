@@ -346,7 +346,7 @@ static const struct {
                 "--quiet for none"},
     {"--no-color", "--no-color is not an option of wsload: set NO_COLOR=1 in the environment"},
     {"--rounds 3", "--rounds is not an option of wsload: use --repeat N"},
-    {"-o json", "-o json: needs a file name; use --format json for the format or -o ./json"},
+    {"-o json", "-o json: needs a file name; use --json for the format or -o ./json"},
     {"-duration=30s", "-duration=30s: a long option needs two dashes: --duration=30s"},
     {"-h2", "-h2 is not an option of wsload: use --http2"},
     {"--latency", "--latency is not an option of wsload: the report always has percentiles and the "
@@ -410,7 +410,8 @@ static const struct {
      "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--abort-on p99>20", "--abort-on: invalid condition 'p99>20': no time with a unit after the "
                           "operator (examples: p99>20ms, rate<1000, errors>0.1%)"},
-    {"--format xml", "--format xml: unknown format (text, json, csv, hdr, html, junit)"},
+    {"--format xml", "--format xml: unknown format (text, csv, hdr, html, junit)"},
+    {"--format json", "--format json: use --json (-j)"},
     {"-p 50,100", "-p 50,100: invalid percentiles (up to 16 between 0 and 100; example: "
                   "50,95,99.9); use --body-file for a body"},
     {"-p p99", "-p p99: invalid percentiles (up to 16 between 0 and 100; example: 50,95,99.9); use "
@@ -512,9 +513,15 @@ static void help_fits_80_columns_and_hides_aliases(void **state)
     (void)state;
     assert_int_equal(parse("-h", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("help", &plan, why, sizeof(why)), OPTIONS_HELP);
+    assert_int_equal(parse("help all", &plan, why, sizeof(why)), OPTIONS_HELP_ALL);
+    assert_int_equal(parse("-c 5 --help all", &plan, why, sizeof(why)), OPTIONS_HELP_ALL);
     assert_int_equal(parse("-c 5 --help -c wrong", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("-jV", &plan, why, sizeof(why)), OPTIONS_VERSION);
-    options_help(out);
+    options_help(out, false);
+    fflush(out);
+    assert_non_null(strstr(text, "  -c, --connections N"));
+    assert_null(strstr(text, "--max-errors"));
+    options_help(out, true);
     fclose(out);
     assert_non_null(strstr(text, "  -c, --connections N"));
     assert_non_null(strstr(text, "      --max-errors PERCENT"));

@@ -241,8 +241,8 @@ static void formats_escape_url_and_contain_findings(void **state)
     static const struct {
         const char *format, *url, *knee;
     } formats[] = {
-        {"html", "http://a/&lt;b&gt;", "<li>The knee is at about 18 connections"},
-        {"json", "http://a/<b>", "\"text\": \"The knee is at about 18 connections"},
+        {"--format html", "http://a/&lt;b&gt;", "<li>The knee is at about 18 connections"},
+        {"--json", "http://a/<b>", "\"text\": \"The knee is at about 18 connections"},
     };
     const struct invented invented = contention();
 
@@ -251,8 +251,7 @@ static void formats_escape_url_and_contain_findings(void **state)
         char line[128], *text;
         struct sweep *sweep;
 
-        snprintf(line, sizeof(line), LOADS "--keepalive both --format %s http://a/<b>",
-                 formats[i].format);
+        snprintf(line, sizeof(line), LOADS "--keepalive both %s http://a/<b>", formats[i].format);
         sweep = invent_sweep(&invented, line);
         text = write_report(sweep);
         assert_non_null(strstr(text, formats[i].url));
