@@ -127,6 +127,8 @@ static const struct argument {
     {"wsconsole", "", "span", "1m 5m 15m 1h 6h 24h"},
     {"wsconsole", "", "record", "@files"},
     {"wsconsole", "", "replay", "@files"},
+    {"wsconsole", "", "html", "@files"},
+    {"wsconsole", "", "size", "80x24 120x40 200x50"},
     {"wsconsole", "", "lab", "list @scenarios"},
     {"wsload", "", "arrivals", "constant poisson"},
     {"wsload", "", "keepalive", "on off both"},

@@ -1,6 +1,6 @@
 /*
  * wsconsole: the live view of a running webserverd in the terminal. This file reads the command
- * line and starts either the full-screen program or a single print.
+ * line and starts the full-screen program, a single print, or the writing of a page.
  */
 #include "common/clock.h"
 #include "common/escape.h"
@@ -54,5 +54,7 @@ int main(int argc, char **argv)
         return result == OPTIONS_DONE ? EXIT_DONE : EXIT_USAGE;
     if (!find_instance(&options))
         return EXIT_NO_DAEMON;
-    return options.once ? once_run(&options) : program_run(&options);
+    return options.html != NULL ? page_run(&options)
+           : options.once      ? once_run(&options)
+                               : program_run(&options);
 }

@@ -26,18 +26,6 @@ struct loop {
 
 /* Sampling */
 
-/* Updates all views, also hidden ones: some have a child process. */
-static void update_views(struct session *session)
-{
-    struct scene scene = session_scene(session);
-
-    for (size_t i = 0; i < VIEW_COUNT; i++) {
-        scene.grid = &session->views[i].grid;
-        if (view_table[i]->update != NULL)
-            view_table[i]->update(session->views[i].state, &scene);
-    }
-}
-
 static void set_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
@@ -79,7 +67,7 @@ static void sample_if_due(struct loop *loop)
     if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
     check_wait(loop, now_ns);
-    update_views(session);
+    session_update_views(session);
     if (session->lab != NULL) {
         struct scene scene = session_scene(session);
 
@@ -194,7 +182,7 @@ static void wait_for_events(struct loop *loop)
     for (size_t i = WAIT_VIEWS; i < WAITS; i++)
         views = views || waits[i].revents != 0;
     if (views)
-        update_views(session);
+        session_update_views(session);
     session->dirty = true;
 }
 

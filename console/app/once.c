@@ -17,6 +17,7 @@
 
 #define SAMPLE_NS        (NS_PER_S * 6 / 10) /* long enough for the model to compute rates */
 #define POLL_NS          (NS_PER_S / 5)
+#define EVERY_NS         (2 * NS_PER_S)
 #define REPLY_TIMEOUT_NS (5 * NS_PER_S)
 
 static void pause_for(uint64_t ns)
@@ -231,7 +232,8 @@ static bool has_last_sample(const struct watch *watch)
 
 static int print_live(const struct options *options, struct watch *watch)
 {
-    uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
+    uint64_t every_ns =
+        options->every_s > 0 ? (uint64_t)(options->every_s * (double)NS_PER_S) : EVERY_NS;
     int status = wait_for_daemon(options, watch);
 
     for (uint64_t i = 0;

@@ -12,6 +12,7 @@
 #include "console/data/alerts.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
+#include "console/ui/screen.h"
 #include "console/views/views.h"
 
 #include <getopt.h>
@@ -229,6 +230,24 @@ static enum options_result accept_replay(const char *word, struct options *optio
     return OPTIONS_RUN;
 }
 
+static enum options_result accept_html(const char *word, struct options *options)
+{
+    options->html = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result accept_size(const char *word, struct options *options)
+{
+    char rest;
+
+    if (sscanf(word, "%3dx%3d%c", &options->columns, &options->rows, &rest) == 2 &&
+        options->columns >= SCREEN_MIN_WIDTH && options->columns <= PAGE_MAX_WIDTH &&
+        options->rows >= SCREEN_MIN_HEIGHT && options->rows <= PAGE_MAX_HEIGHT)
+        return OPTIONS_RUN;
+    return option_wrong(options, "invalid size '%s' (columns and lines: %dx%d-%dx%d)", word,
+                        SCREEN_MIN_WIDTH, SCREEN_MIN_HEIGHT, PAGE_MAX_WIDTH, PAGE_MAX_HEIGHT);
+}
+
 static enum options_result accept_lab(const char *word, struct options *options)
 {
     const char *names[LAB_SCENARIO_COUNT];
@@ -429,13 +448,12 @@ void options_init(struct options *options)
                                 .remote = remote,
                                 .rate_hz = remote ? RATE_REMOTE : RATE_DEFAULT,
                                 .replay_speed = 1,
-                                .every_s = 2,
                                 .step_ms = LAB_STEP_MS};
 }
 
 static const char usage[] =
     "usage: wsconsole [-n NAME] [option ...] [VIEW]\n"
-    "       wsconsole --replay FILE [--speed X] [--at TIME] [VIEW]\n"
+    "       wsconsole --replay FILE [--speed X] [--at TIME] [--html FILE] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW | --json [VIEW] | --csv VIEW [--batch]\n"
     "       wsconsole --lab NAME\n"
     "       wsconsole -a | -l\n";
@@ -478,6 +496,12 @@ static enum options_result check_together(struct options *options)
                                      "--lab, --once, --json or --csv");
     if (options->at_given && options->replay == NULL)
         return option_wrong(options, "--at requires --replay");
+    if (options->html != NULL && options->replay == NULL)
+        return option_wrong(options, "--html requires --replay");
+    if (options->html != NULL && options->once)
+        return option_wrong(options, "--html cannot be combined with --once, --json or --csv");
+    if (options->rows > 0 && options->html == NULL)
+        return option_wrong(options, "--size requires --html");
     return OPTIONS_RUN;
 }
 

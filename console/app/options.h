@@ -24,7 +24,9 @@ enum {
     OPTION_NAME_BYTES = 32,
     OPTION_VALUE_BYTES = ALERT_LIST_BYTES,
     OPTIONS_WHY = 256,
-    ALERT_COMMAND_BYTES = 256
+    ALERT_COMMAND_BYTES = 256,
+    PAGE_MAX_WIDTH = 300, /* screens of --html */
+    PAGE_MAX_HEIGHT = 90
 };
 
 struct options {
@@ -46,7 +48,7 @@ struct options {
     bool json;
     bool csv;
     bool batch;           /* print repeatedly */
-    double every_s;       /* interval between two prints */
+    double every_s;       /* interval between two prints, or screens of the page; 0: the default */
     uint64_t print_count; /* 0: no limit */
     /* View to print or to show first. NULL: all views, the first view. */
     const struct view *view;
@@ -61,6 +63,8 @@ struct options {
     const char *record;             /* file to record the session into; NULL: none */
     const char *replay;             /* recording to show instead of a daemon; NULL: none */
     double replay_speed;            /* 1: real time */
+    const char *html;               /* file to write the recording into, as a page; NULL: none */
+    int rows, columns;              /* of its screens; 0: the default */
     uint64_t at_ns;                 /* the replay starts here, paused */
     bool at_given;
     char why[OPTIONS_WHY]; /* error of the last value read; "": none */

@@ -1,4 +1,4 @@
-/* The two ways to run: the full-screen program, and a single print. Single thread. */
+/* The ways to run: the full-screen program, a single print, and a page. Single thread. */
 #ifndef CONSOLE_PROGRAM_H
 #define CONSOLE_PROGRAM_H
 
@@ -13,5 +13,11 @@ int program_run(struct options *options);
  * daemon.
  */
 int once_run(const struct options *options);
+
+/*
+ * For --html: writes the recording as one HTML page that needs nothing else: the screens of all
+ * views at every interval, and the marks. Returns the exit status.
+ */
+int page_run(struct options *options);
 
 #endif

@@ -1,5 +1,6 @@
 #include "console/app/session.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
@@ -228,6 +229,28 @@ static void run_alert(struct session *session, const char *rest)
                       units_plural(alerts.count, "it", "them"));
 }
 
+/* A note about the moment shown. */
+static void run_note(struct session *session, const char *rest)
+{
+    struct scene scene = session_scene(session);
+    bool live = scene.moment == MOMENT_LIVE, recorded = watch_recorded(session->watch) > 0;
+    char why[CONTROLLER_TEXT];
+
+    if (rest[0] == '\0')
+        controller_report(session->controller, true, "missing text: note TEXT");
+    else if (watch_replays(session->watch))
+        controller_report(session->controller, true,
+                          "this is a recording: notes are taken while it is recorded");
+    else if (watch_add_note(session->watch, rest, clock_monotonic_ns(),
+                            live || scene.wall_ns == 0 ? clock_wall_ns() : scene.wall_ns, why,
+                            sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
+    else
+        controller_report(session->controller, false, "%s",
+                          recorded ? "noted and recorded"
+                                   : "noted; --record would keep it in a recording");
+}
+
 static const struct {
     const char *name, *arguments, *help;
     void (*run)(struct session *session, const char *rest);
@@ -241,6 +264,8 @@ static const struct {
     {"sort", "COLUMN", "Sort the list of this view", run_sort},
     {"alert", "[RULE | off [RULE]]",
      "Alert on a rule such as p99 > 20ms for 5s; alone: list alerts", run_alert},
+    {"note", "TEXT", "Note something about the moment shown: an event, a mark, part of a recording",
+     run_note},
     {"lab", "[NAME]", "Play a guided scenario on a private server", run_lab},
     {"set", "NAME VALUE", "Change a setting of this console", run_set},
     {"save", "", "Write the settings to console.ini", run_save},

@@ -98,6 +98,17 @@ struct scene session_scene(const struct session *session)
     return scene;
 }
 
+void session_update_views(struct session *session)
+{
+    struct scene scene = session_scene(session);
+
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        scene.grid = &session->views[i].grid;
+        if (view_table[i]->update != NULL)
+            view_table[i]->update(session->views[i].state, &scene);
+    }
+}
+
 void session_set_filter(struct session *session, const struct filter *filter)
 {
     struct subject_term terms[SUBJECT_TERMS];

@@ -98,6 +98,9 @@ void session_close(struct session *session);
 /* The scene for the views; valid until the next sample. */
 struct scene session_scene(const struct session *session);
 
+/* Updates all views after a sample, also hidden ones: some have a child process. */
+void session_update_views(struct session *session);
+
 /* Applies a copy of FILTER to all lists; the top lists count the requests for the hosts in it. */
 void session_set_filter(struct session *session, const struct filter *filter);
 

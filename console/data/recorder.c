@@ -406,14 +406,26 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
                : recording_failed(recorder, why, size);
 }
 
+static int add_words(struct recorder *recorder, enum recording_kind kind, const char *words,
+                     uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
+{
+    recorder->raw.length = 0;
+    put_block(&recorder->raw, PART_WORDS, words, strlen(words));
+    return write_chunk(recorder, kind, now_ns, wall_ns) == 0
+               ? 0
+               : recording_failed(recorder, why, size);
+}
+
 int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
                      char *why, size_t size)
 {
-    recorder->raw.length = 0;
-    put_block(&recorder->raw, PART_WORDS, how, strlen(how));
-    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0
-               ? 0
-               : recording_failed(recorder, why, size);
+    return add_words(recorder, RECORDING_ENDED, how, now_ns, wall_ns, why, size);
+}
+
+int recorder_add_note(struct recorder *recorder, const char *text, uint64_t now_ns,
+                      uint64_t wall_ns, char *why, size_t size)
+{
+    return add_words(recorder, RECORDING_NOTE, text, now_ns, wall_ns, why, size);
 }
 
 uint64_t recorder_bytes(const struct recorder *recorder)

@@ -11,6 +11,7 @@
  *     kind WHOLE    the full segment: part SIZE, then runs for all words that are not zero
  *     kind CHANGES  runs for the words that changed since the chunk before
  *     kind ENDED    the daemon ended: part WORDS says how
+ *     kind NOTE     a note of the user about the moment WALL: part WORDS has its text
  *
  *     part SIZE       1, size of the segment (varint)
  *     part RUN        2, distance from the end of the run before (varint), length (varint), bytes
@@ -27,6 +28,7 @@
 #ifndef CONSOLE_RECORDING_H
 #define CONSOLE_RECORDING_H
 
+#include "console/data/marks.h"
 #include "console/data/processes.h"
 
 #include "common/segment_reader.h"
@@ -46,7 +48,7 @@ enum {
 #define RECORDING_BYTE_ORDER UINT32_C(0x01020304)
 #define RECORDING_CHUNK_MARK UINT32_C(0x4b4e4843) /* "CHNK" */
 
-enum recording_kind { RECORDING_WHOLE = 1, RECORDING_CHANGES, RECORDING_ENDED };
+enum recording_kind { RECORDING_WHOLE = 1, RECORDING_CHANGES, RECORDING_ENDED, RECORDING_NOTE };
 enum recording_part { PART_SIZE = 1, PART_RUN, PART_PROCESSES, PART_WORDS, PART_ORIGINS };
 
 struct recording_head {
@@ -86,6 +88,10 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
 /* Records that the daemon ended; HOW is shown in a replay. Result as above. */
 int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
                      char *why, size_t size);
+
+/* Records the note TEXT about the moment WALL_NS. Result as above. */
+int recorder_add_note(struct recorder *recorder, const char *text, uint64_t now_ns,
+                      uint64_t wall_ns, char *why, size_t size);
 
 /* Bytes written so far. */
 uint64_t recorder_bytes(const struct recorder *recorder);
@@ -145,6 +151,9 @@ const char *replay_ended(const struct replay *replay);
 
 /* The daemon's answer to `config`; "": unknown. */
 const char *replay_origins(const struct replay *replay);
+
+/* All notes of the recording, as marks. */
+const struct marks *replay_notes(const struct replay *replay);
 
 /* NULL: unknown. */
 const struct process_table *replay_processes(const struct replay *replay);

@@ -1,6 +1,8 @@
 
 #include "console/data/recording.h"
 
+#include "common/escape.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +37,58 @@ struct replay {
     struct process_table *processes;
     bool has_processes;
     char *origins; /* NULL: unknown */
+    struct marks notes;
 };
+
+/* A chunk and its parts */
+
+/* Reads a chunk and inflates it into *RAW, which the caller frees. */
+static const char *unpack(struct replay *replay, const struct place *place, unsigned char **raw)
+{
+    const struct recording_chunk *chunk = &place->chunk;
+    unsigned char *packed = malloc(chunk->packed + 1);
+    uLongf length = chunk->raw;
+    const char *problem = NULL;
+
+    *raw = malloc(chunk->raw + 1);
+    if (packed == NULL || *raw == NULL)
+        problem = "out of memory";
+    else if (fseeko(replay->file, (off_t)(place->offset + sizeof(*chunk)), SEEK_SET) != 0 ||
+             fread(packed, 1, chunk->packed, replay->file) != chunk->packed)
+        problem = "read error";
+    else if ((uint32_t)crc32(0, packed, (uInt)chunk->packed) != chunk->check ||
+             uncompress(*raw, &length, packed, chunk->packed) != Z_OK || length != chunk->raw)
+        problem = "wrong checksum or length";
+    free(packed);
+    return problem;
+}
+
+struct input {
+    const unsigned char *at, *end;
+    uint64_t run_end;
+};
+
+static bool get_number(struct input *input, uint64_t *number)
+{
+    *number = 0;
+    for (unsigned shift = 0; input->at < input->end && shift < 64; shift += 7) {
+        unsigned char byte = *input->at++;
+
+        *number |= (uint64_t)(byte & 0x7f) << shift;
+        if ((byte & 0x80) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *take_block(struct input *input, const unsigned char **bytes, uint64_t *length)
+{
+    if (!get_number(input, length) || *length > (uint64_t)(input->end - input->at))
+        return "a part exceeds its chunk";
+    *bytes = input->at;
+    input->at += *length;
+    return NULL;
+}
 
 /* Opening: the index of chunks */
 
@@ -59,9 +112,9 @@ static bool chunk_valid(const struct replay *replay, const struct recording_chun
     const struct place *before = replay->count > 0 ? &replay->places[replay->count - 1] : NULL;
 
     return chunk->mark == RECORDING_CHUNK_MARK && chunk->kind >= RECORDING_WHOLE &&
-           chunk->kind <= RECORDING_ENDED && chunk->raw <= RECORDING_RAW_MAX &&
+           chunk->kind <= RECORDING_NOTE && chunk->raw <= RECORDING_RAW_MAX &&
            (before != NULL ? chunk->time_ns >= before->chunk.time_ns
-                           : chunk->kind == RECORDING_WHOLE);
+                           : chunk->kind == RECORDING_WHOLE || chunk->kind == RECORDING_NOTE);
 }
 
 static void set_error(struct replay *replay, uint64_t offset, const char *what)
@@ -69,6 +122,25 @@ static void set_error(struct replay *replay, uint64_t offset, const char *what)
     snprintf(replay->error, sizeof(replay->error),
              "the recording %s at byte %" PRIu64 " of %" PRIu64 "; it is replayed up to there",
              what, offset, replay->size);
+}
+
+/* Adds the note in the chunk at PLACE; one that is damaged is left out. False: out of memory. */
+static bool take_note(struct replay *replay, const struct place *place)
+{
+    char text[MARK_TEXT_BYTES];
+    unsigned char *raw;
+    const char *problem = unpack(replay, place, &raw);
+    struct input input = {.at = raw, .end = problem == NULL ? raw + place->chunk.raw : raw};
+    const unsigned char *bytes;
+    uint64_t part, length;
+
+    if (get_number(&input, &part) && part == PART_WORDS &&
+        take_block(&input, &bytes, &length) == NULL) {
+        escape_text(text, sizeof(text), (const char *)bytes, length);
+        marks_add(&replay->notes, MARK_note, place->chunk.wall_ns, text);
+    }
+    free(raw);
+    return raw != NULL;
 }
 
 static int find_chunks(struct replay *replay)
@@ -90,7 +162,9 @@ static int find_chunks(struct replay *replay)
             set_error(replay, offset, "is truncated");
             return 0;
         }
-        if (add_place(replay, offset, &chunk) != 0)
+        if (chunk.kind == RECORDING_NOTE
+                ? !take_note(replay, &(struct place){.offset = offset, .chunk = chunk})
+                : add_place(replay, offset, &chunk) != 0)
             return -1;
         offset += sizeof(chunk) + chunk.packed;
     }
@@ -179,24 +253,6 @@ void replay_close(struct replay *replay)
 
 /* The parts of a chunk. Each function consumes INPUT and returns NULL, or an error message. */
 
-struct input {
-    const unsigned char *at, *end;
-    uint64_t run_end;
-};
-
-static bool get_number(struct input *input, uint64_t *number)
-{
-    *number = 0;
-    for (unsigned shift = 0; input->at < input->end && shift < 64; shift += 7) {
-        unsigned char byte = *input->at++;
-
-        *number |= (uint64_t)(byte & 0x7f) << shift;
-        if ((byte & 0x80) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void take_origins(struct replay *replay, const unsigned char *bytes, uint64_t length)
 {
     free(replay->origins);
@@ -238,15 +294,6 @@ static const char *take_run(struct replay *replay, struct input *input)
     return NULL;
 }
 
-static const char *take_block(struct input *input, const unsigned char **bytes, uint64_t *length)
-{
-    if (!get_number(input, length) || *length > (uint64_t)(input->end - input->at))
-        return "a part exceeds its chunk";
-    *bytes = input->at;
-    input->at += *length;
-    return NULL;
-}
-
 static const char *take_part(struct replay *replay, struct input *input)
 {
     const unsigned char *bytes;
@@ -270,27 +317,6 @@ static const char *take_part(struct replay *replay, struct input *input)
         snprintf(replay->ended, sizeof(replay->ended), "%.*s",
                  (int)(length < ERROR_TEXT ? length : ERROR_TEXT - 1), (const char *)bytes);
     return NULL; /* unknown parts of later versions are skipped */
-}
-
-/* Reads a chunk and inflates it into *RAW, which the caller frees. */
-static const char *unpack(struct replay *replay, const struct place *place, unsigned char **raw)
-{
-    const struct recording_chunk *chunk = &place->chunk;
-    unsigned char *packed = malloc(chunk->packed + 1);
-    uLongf length = chunk->raw;
-    const char *problem = NULL;
-
-    *raw = malloc(chunk->raw + 1);
-    if (packed == NULL || *raw == NULL)
-        problem = "out of memory";
-    else if (fseeko(replay->file, (off_t)(place->offset + sizeof(*chunk)), SEEK_SET) != 0 ||
-             fread(packed, 1, chunk->packed, replay->file) != chunk->packed)
-        problem = "read error";
-    else if ((uint32_t)crc32(0, packed, (uInt)chunk->packed) != chunk->check ||
-             uncompress(*raw, &length, packed, chunk->packed) != Z_OK || length != chunk->raw)
-        problem = "wrong checksum or length";
-    free(packed);
-    return problem;
 }
 
 static const char *apply_chunk(struct replay *replay, const struct place *place)
@@ -404,6 +430,11 @@ const char *replay_ended(const struct replay *replay)
 const char *replay_origins(const struct replay *replay)
 {
     return replay->origins != NULL ? replay->origins : "";
+}
+
+const struct marks *replay_notes(const struct replay *replay)
+{
+    return &replay->notes;
 }
 
 const struct process_table *replay_processes(const struct replay *replay)

@@ -131,7 +131,7 @@ void server_info_note(struct server_info *info, enum mark_kind kind, enum level 
     struct event_record event = {.time_ns = wall_ns,
                                  .level = (uint8_t)level,
                                  .role = ROLE_CONSOLE,
-                                 .pid = (int32_t)getpid()};
+                                 .pid = info->replayed ? 0 : (int32_t)getpid()};
 
     snprintf(event.text, sizeof(event.text), "%s", text);
     event_list_add(info->events, &event);

@@ -19,6 +19,7 @@ struct watch {
     struct server_info info;
     bool end_noted; /* the end of the daemon is an event */
     size_t back;    /* seconds back in the history; 0: the last sample */
+    size_t notes_taken; /* notes of the recording that are events */
 };
 
 struct watch *watch_open(const char *name)
@@ -44,6 +45,7 @@ struct watch *watch_open_replay(const char *path, char *why, size_t size)
         watch->replay = replay;
         watch->info.replayed = true;
         source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
+        *watch->info.marks = *replay_notes(replay);
         return watch;
     }
     if (replay != NULL)
@@ -212,17 +214,33 @@ static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns,
                         now_ns, wall_ns, why, size);
 }
 
-int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
+static void drop_recorder(struct watch *watch)
 {
     char ignored[256];
 
+    recorder_close(watch->recorder, ignored, sizeof(ignored));
+    watch->recorder = NULL;
+}
+
+int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
+{
     if (watch->recorder == NULL)
         return 0;
     follow_daemon(watch, now_ns);
     if (record_moment(watch, now_ns, wall_ns, why, size) == 0)
         return 0;
-    recorder_close(watch->recorder, ignored, sizeof(ignored));
-    watch->recorder = NULL;
+    drop_recorder(watch);
+    return -1;
+}
+
+int watch_add_note(struct watch *watch, const char *text, uint64_t now_ns, uint64_t wall_ns,
+                   char *why, size_t size)
+{
+    server_info_note(&watch->info, MARK_note, LEVEL_INFO, wall_ns, text);
+    if (watch->recorder == NULL ||
+        recorder_add_note(watch->recorder, text, now_ns, wall_ns, why, size) == 0)
+        return 0;
+    drop_recorder(watch);
     return -1;
 }
 
@@ -231,6 +249,20 @@ int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *w
 #define REPLAY_RUN_UP_NS                                                                           \
     (10 * NS_PER_S) /* a jump starts this long before its target, so that rates are known */
 #define REPLAY_JUMP_NS (60 * NS_PER_S) /* jumps if the target is further ahead than this */
+
+/* The notes up to the current moment become events. */
+static void take_notes(struct watch *watch)
+{
+    const struct marks *notes = replay_notes(watch->replay);
+
+    for (; watch->notes_taken < notes->count; watch->notes_taken++) {
+        const struct mark *note = &notes->mark[watch->notes_taken];
+
+        if (note->time_ns > replay_wall_ns(watch->replay))
+            break;
+        server_info_note(&watch->info, MARK_note, LEVEL_INFO, note->time_ns, note->text);
+    }
+}
 
 static int sample_replay(struct watch *watch, unsigned wants)
 {
@@ -241,6 +273,7 @@ static int sample_replay(struct watch *watch, unsigned wants)
     watch->new_daemon |= replay_new_daemon(watch->replay);
     if (replay_processes(watch->replay) != NULL)
         watch->info.processes = *replay_processes(watch->replay);
+    take_notes(watch);
     return sample(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
 }
 
@@ -253,6 +286,7 @@ int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
         watch->new_daemon = true;
         if (server_info_clear(&watch->info) != 0)
             return -1;
+        watch->notes_taken = 0;
     }
     while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)
         if (sample_replay(watch, wants) != 0)

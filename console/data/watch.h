@@ -60,6 +60,13 @@ struct alerts *watch_alerts(struct watch *watch);
 /* Adds a change of an alert to the events and the marks. */
 void watch_add_alert(struct watch *watch, const struct alert_record *record);
 
+/*
+ * Adds the note TEXT about the moment WALL_NS to the events, the marks and the recording, if there
+ * is one. Returns 0, or -1 with a message in WHY: recording has then stopped.
+ */
+int watch_add_note(struct watch *watch, const char *text, uint64_t now_ns, uint64_t wall_ns,
+                   char *why, size_t size);
+
 /* Starts to record into the new file PATH. Returns 0, or -1 with a message in WHY. */
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);
 

@@ -112,6 +112,42 @@ void theme_start(enum theme theme)
     in_force = theme;
 }
 
+struct tone_look theme_look(enum theme theme, enum tone tone)
+{
+    const struct look *look = &looks[theme][tone];
+    bool many = look->front_256 != 0 || look->back_256 != 0;
+
+    return (struct tone_look){.front = many ? look->front_256 : look->front,
+                              .back = many ? look->back_256 : look->back,
+                              .bold = (look->attributes & A_BOLD) != 0,
+                              .dim = (look->attributes & A_DIM) != 0,
+                              .underlined = (look->attributes & A_UNDERLINE) != 0,
+                              .reverse = (look->attributes & A_REVERSE) != 0};
+}
+
+/* Off the terminal */
+
+static struct sheet *drawn_on; /* NULL: the terminal */
+
+void sheet_use(struct sheet *sheet)
+{
+    drawn_on = sheet;
+}
+
+void sheet_clear(struct sheet *sheet)
+{
+    for (int i = 0; i < sheet->height * sheet->width; i++)
+        sheet->cells[i] = (struct sheet_cell){L' ', TONE_NORMAL};
+}
+
+static void draw_on_sheet(int y, int x, int count, enum tone tone, const wchar_t *cells)
+{
+    if (y >= 0 && y < drawn_on->height)
+        for (int i = 0; i < count; i++)
+            if (x + i >= 0 && x + i < drawn_on->width)
+                drawn_on->cells[y * drawn_on->width + x + i] = (struct sheet_cell){cells[i], tone};
+}
+
 /* Drawing */
 
 static int min_int(int a, int b)
@@ -147,6 +183,10 @@ void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum ton
         return;
     if (shown > 0 && shown < count && cells[shown] == L'\0')
         shown--;
+    if (drawn_on != NULL) {
+        draw_on_sheet(canvas->y + y, canvas->x + x, shown, tone, cells);
+        return;
+    }
     if (in_force != THEME_MONO)
         attributes |= (attr_t)COLOR_PAIR(tone + 1);
     attrset((int)attributes);

@@ -48,6 +48,26 @@ enum theme theme_named(const char *name);
  */
 void theme_start(enum theme theme);
 
+/* How TONE looks: colours of the palette of 256, -1: the default of the terminal. */
+struct tone_look {
+    int front, back;
+    bool bold, dim, underlined, reverse;
+};
+struct tone_look theme_look(enum theme theme, enum tone tone);
+
+/* A screen off the terminal. */
+struct sheet {
+    int height, width;
+    struct sheet_cell {
+        wchar_t glyph; /* 0: the second column of a wide character */
+        enum tone tone;
+    } *cells; /* line by line */
+};
+
+/* From now on, canvases draw on SHEET (borrowed) instead of the terminal. */
+void sheet_use(struct sheet *sheet);
+void sheet_clear(struct sheet *sheet);
+
 struct canvas {
     int y, x; /* upper left corner, on the screen */
     int height, width;

@@ -19,6 +19,7 @@ enum { ESCAPE_DELAY_MS = 25 };
 static const char paste_marks_on[] = "\033[?2004h", paste_marks_off[] = "\033[?2004l";
 
 static SCREEN *terminal;
+static struct sheet *off_screen; /* NULL: frames are shown on the terminal */
 
 /* Bytes typed and not yet decoded, and keys decoded and not yet taken. */
 static struct {
@@ -80,11 +81,8 @@ static void guard_start(bool mouse)
 
 /* Start and stop */
 
-/* Computes the areas for the current size. */
-static void lay_out_screen(struct screen *screen)
+static void lay_out_screen(struct screen *screen, int height, int width)
 {
-    int height = LINES, width = COLS;
-
     screen->tiny = height < SCREEN_MIN_HEIGHT || width < SCREEN_MIN_WIDTH;
     screen->all = (struct canvas){.height = height, .width = width};
     screen->bar = canvas_part(&screen->all, 0, 0, 1, width);
@@ -148,8 +146,17 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
     memset(&input, 0, sizeof(input));
     screen_adjust(screen, theme, ascii, mouse);
     mark_pastes(paste_marks_on);
-    lay_out_screen(screen);
+    lay_out_screen(screen, LINES, COLS);
     return 0;
+}
+
+void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii)
+{
+    off_screen = sheet;
+    sheet_use(sheet);
+    screen->ascii = ascii;
+    screen->style = ascii ? GRAPH_ASCII : GRAPH_BRAILLE;
+    lay_out_screen(screen, sheet->height, sheet->width);
 }
 
 void screen_bell(void)
@@ -180,7 +187,7 @@ void screen_resize(struct screen *screen)
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
         resizeterm(size.ws_row, size.ws_col);
     mark_pastes(paste_marks_on);
-    lay_out_screen(screen);
+    lay_out_screen(screen, LINES, COLS);
     screen_invalidate();
 }
 
@@ -239,12 +246,16 @@ struct pointer_event screen_pointer(void)
 
 void screen_begin(void)
 {
-    erase();
+    if (off_screen != NULL)
+        sheet_clear(off_screen);
+    else
+        erase();
 }
 
 void screen_show(void)
 {
-    refresh();
+    if (off_screen == NULL)
+        refresh();
 }
 
 void screen_invalidate(void)

@@ -33,6 +33,9 @@ struct screen {
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
                  size_t size);
 
+/* Shows the frames on SHEET (borrowed) instead of a terminal, without screen_start(). */
+void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii);
+
 /* Changes these three settings while the screen is started. */
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 

@@ -70,6 +70,23 @@ char *text_rfc3339(char *buffer, uint64_t wall_ns)
     return buffer;
 }
 
+void text_base64(FILE *out, const void *bytes, size_t count)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = bytes;
+
+    for (size_t i = 0; i < count; i += 3) {
+        size_t left = count - i;
+        uint32_t group = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+                         (left > 2 ? from[i + 2] : 0);
+
+        fputc(digits[group >> 18], out);
+        fputc(digits[group >> 12 & 63], out);
+        fputc(left > 1 ? digits[group >> 6 & 63] : '=', out);
+        fputc(left > 2 ? digits[group & 63] : '=', out);
+    }
+}
+
 /* The width of a character; what has none, such as a combining mark, is shown as one column. */
 static int character_width(wchar_t character)
 {

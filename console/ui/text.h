@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <wchar.h>
 
 enum { TEXT_SHORT = 32 }; /* size of every BUFFER below */
@@ -16,6 +17,9 @@ char *text_percent(char *buffer, double ratio);     /* "98.2%" for 0.982 */
 char *text_since(char *buffer, uint64_t ns);        /* "120 ms", "4s", "3m 12s" */
 char *text_clock(char *buffer, uint64_t wall_ns);   /* "15:04:05.123", local time */
 char *text_rfc3339(char *buffer, uint64_t wall_ns); /* "2026-01-02T15:04:05.123456789Z" */
+
+/* Writes COUNT bytes as base64 (RFC 4648). */
+void text_base64(FILE *out, const void *bytes, size_t count);
 
 /*
  * Writes TEXT as at most ROOM cells and returns their number. A character that the terminal would

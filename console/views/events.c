@@ -59,7 +59,10 @@ static void events_fill(void *state, const struct scene *scene, size_t row, stru
     cell_clock(&cells[LAST], TONE_DIM, event->last_ns);
     cell_text(&cells[LEVEL], tone, level_names[event->level]);
     cell_exact(&cells[COUNT], event->count > 1 ? TONE_VALUE : TONE_DIM, event->count);
-    cell_print(&cells[FROM], TONE_NORMAL, "%s %" PRId32, role_names[event->role], event->pid);
+    if (event->pid != 0)
+        cell_print(&cells[FROM], TONE_NORMAL, "%s %" PRId32, role_names[event->role], event->pid);
+    else /* seen in a recording */
+        cell_text(&cells[FROM], TONE_NORMAL, role_names[event->role]);
     cell_text(&cells[TEXT], tone, event->text);
     cell_clock(&cells[FIRST], TONE_DIM, event->first_ns);
 }
@@ -72,7 +75,10 @@ static void events_detail(void *state, const struct scene *scene, size_t row, FI
     (void)scene;
     fprintf(out, "event\t%s\n", event->text);
     fprintf(out, "level\t%s\n", level_names[event->level]);
-    fprintf(out, "from\t%s, pid %" PRId32 "\n", role_names[event->role], event->pid);
+    fprintf(out, "from\t%s", role_names[event->role]);
+    if (event->pid != 0)
+        fprintf(out, ", pid %" PRId32, event->pid);
+    fprintf(out, "\n");
     fprintf(out, "last\t%s\n", text_clock(text, event->last_ns));
     if (event->count > 1) {
         fprintf(out, "first\t%s\n", text_clock(text, event->first_ns));

@@ -107,22 +107,26 @@ struct state {
     int span_s;   /* requested */
     const struct top *source;
     enum top_list collected; /* the list in VIEW */
-    uint64_t second;         /* when it was collected; 0: never */
+    uint64_t moment;         /* when it was collected; 0: never */
     struct top_view view;
     struct clients clients; /* joined with the top list of clients */
 };
 
-/* Collects once a second: a long window has many sketches. */
+/*
+ * Collects once a second, because a long window has many sketches; in a recording at each moment, so
+ * that it does not depend on those shown before.
+ */
 static void collect_top_list(struct state *state, const struct scene *scene, enum top_list list)
 {
-    uint64_t second = scene->wall_ns / NS_PER_S + 1;
+    uint64_t moment =
+        scene->moment == MOMENT_REPLAY ? scene->wall_ns : scene->wall_ns / NS_PER_S + 1;
 
-    if (state->source == scene->top && state->collected == list && state->second == second &&
+    if (state->source == scene->top && state->collected == list && state->moment == moment &&
         state->span_s == scene->span_s && state->view.seen > 0)
         return;
     state->source = scene->top;
     state->collected = list;
-    state->second = second;
+    state->moment = moment;
     state->span_s = scene->span_s;
     state->window_s = top_collect(scene->top, list, scene->wall_ns, scene->span_s, &state->view);
 }

@@ -26,6 +26,7 @@ enum {
     TAKEN_BYTES = 16384,
     PAUSE_US = 100, /* of terminal_settle(): the first, and the longest */
     PAUSE_MOST_US = 3200,
+    LOOKS_MAX = 60,
 };
 
 #define DEADLINE_NS (PATIENCE_S * NS_PER_S)
@@ -535,6 +536,39 @@ bool terminal_has_colour(struct terminal *terminal)
                 return true;
         }
     return false;
+}
+
+/* The colours and attributes of CELL as a number. */
+static unsigned look_of(const VTermScreenCell *cell)
+{
+    unsigned front = VTERM_COLOR_IS_DEFAULT_FG(&cell->fg) ? 256 : cell->fg.indexed.idx;
+    unsigned back = VTERM_COLOR_IS_DEFAULT_BG(&cell->bg) ? 256 : cell->bg.indexed.idx;
+
+    return (front << 9 | back) << 3 | (unsigned)cell->attrs.bold << 2 |
+           (unsigned)(cell->attrs.underline != 0) << 1 | cell->attrs.reverse;
+}
+
+const char *terminal_looks(struct terminal *terminal)
+{
+    static unsigned looks[LOOKS_MAX];
+    static int count;
+    size_t used = 0;
+
+    for (int row = 0; row < terminal->rows; row++) {
+        for (int column = 0; column < terminal->columns; column++) {
+            VTermScreenCell cell = cell_at(terminal, row, column);
+            int i = 0;
+
+            while (i < count && looks[i] != look_of(&cell))
+                i++;
+            if (i == count && count < LOOKS_MAX)
+                looks[count++] = look_of(&cell);
+            terminal->text[used++] = (char)('A' + i);
+        }
+        terminal->text[used++] = '\n';
+    }
+    terminal->text[used] = '\0';
+    return terminal->text;
 }
 
 bool terminal_has_non_ascii(struct terminal *terminal)

@@ -75,6 +75,12 @@ bool terminal_has_colour(struct terminal *terminal);
 bool terminal_has_reverse(struct terminal *terminal, int from, int to);
 bool terminal_is_bold(struct terminal *terminal, int row, int column);
 
+/*
+ * A letter for each cell of the screen, one line each: cells with the same colours and attributes
+ * have the same letter, also in later calls. Valid until the next call.
+ */
+const char *terminal_looks(struct terminal *terminal);
+
 /* True if any character is not ASCII. */
 bool terminal_has_non_ascii(struct terminal *terminal);
 

@@ -618,6 +618,8 @@ static void recorded_session_is_replayed(void **state)
     stage_open(24, 80, record, NULL);
     ASSERT_SHOWS("REC ", "10.0k total");
     TYPE_SHOWS("+" AGREE, "threads 6 of 6");
+    TYPE_SHOWS(":note\r", "missing text");
+    TYPE_SHOWS(":note six threads\r", "noted and recorded");
     terminal_type(terminal, "q");
     stage_ended_well();
     stage_end_console();
@@ -629,6 +631,9 @@ static void recorded_session_is_replayed(void **state)
     ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* paused at the end */
     TYPE_SHOWS("[", "threads 4 of 4");
     TYPE_SHOWS("+", "a recording cannot be changed");
+    TYPE_SHOWS(":note late\r", "this is a recording");
+    TYPE_SHOWS(">", "N six threads");
+    TYPE_SHOWS("9", "six threads");
     terminal_type(terminal, "q");
     stage_ended_well();
     unlink(path);

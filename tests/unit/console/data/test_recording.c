@@ -183,6 +183,41 @@ static bool replay_all(void)
     return whole;
 }
 
+/* Also one from before the server was seen. A note is no moment of the server. */
+static void notes_are_recorded(void **state)
+{
+    struct recorder *recorder = recorder_create(path, why, sizeof(why));
+    const struct marks *notes;
+    struct replay *replay;
+
+    (void)state;
+    assert_non_null(recorder);
+    assert_int_equal(recorder_add_note(recorder, "waiting", 0, SECOND, why, sizeof(why)), 0);
+    for (unsigned n = 1; n <= 2; n++) {
+        assert_int_equal(recorder_add(recorder, &reader, n == 1, NULL, n * SECOND, n * SECOND, why,
+                                      sizeof(why)),
+                         0);
+        assert_int_equal(recorder_add_note(recorder, n == 1 ? "the queue f\xc3\xbcllt" : "esc \x1b[31m",
+                                           n * SECOND, n * SECOND, why, sizeof(why)),
+                         0);
+    }
+    assert_int_equal(recorder_close(recorder, why, sizeof(why)), 0);
+    replay = replay_open(path, why, sizeof(why));
+    assert_non_null(replay);
+    notes = replay_notes(replay);
+    assert_int_equal(notes->count, 3);
+    assert_string_equal(notes->mark[0].text, "waiting");
+    assert_string_equal(notes->mark[1].text, "the queue f\xc3\xbcllt");
+    assert_string_equal(notes->mark[2].text, "esc \\x1b[31m");
+    assert_true(notes->mark[2].time_ns == 2 * SECOND);
+    assert_int_equal(notes->mark[2].kind, MARK_note);
+    assert_true(replay_length_ns(replay) == SECOND);
+    assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
+    assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
+    assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_WAITS);
+    replay_close(replay);
+}
+
 static void file_of_another_format_is_rejected(void **state)
 {
     static const struct {
@@ -260,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(replay_has_every_moment, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_has_the_log_records, setup, teardown),
+        cmocka_unit_test_setup_teardown(notes_are_recorded, setup, teardown),
         cmocka_unit_test_setup_teardown(file_of_another_format_is_rejected, setup, teardown),
         cmocka_unit_test_setup_teardown(truncated_file_is_replayed_up_to_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_file_is_read_safely, setup, teardown),
