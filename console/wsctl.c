@@ -426,14 +426,24 @@ static int watch_server(const struct options *options, struct watch *watch,
     }
 }
 
+/* True, with their names in WHY, if several servers run and none was chosen. */
+static bool is_ambiguous(const struct options *options, char *why, size_t size)
+{
+    return !options->name_given && options->socket == NULL &&
+           instances_ambiguous(options->name, why, size);
+}
+
 static int run_watch(const struct options *options, int count, char **words)
 {
     static struct watching watching; /* too large for the stack */
     int status = parse_watch(count, words, &watching);
     struct watch *watch;
+    char why[256];
 
     if (status != GO_ON)
         return status;
+    if (is_ambiguous(options, why, sizeof(why)))
+        return fail_with(why, EXIT_NO_DAEMON);
     watch = watch_open(options->name);
     if (watch == NULL)
         return fail_with("out of memory", EXIT_REJECTED);
@@ -458,12 +468,15 @@ int main(int argc, char **argv)
     if (!options.name_given && instance_with_socket(options.socket, found))
         options.name = found;
     words = argv + optind;
-    if (count > 0 && strcmp(words[0], "watch") == 0)
-        return run_watch(&options, count, words);
     if (count == 1 && strcmp(words[0], "list") == 0) {
-        instances_print(stdout);
+        if (options.json && instances_print_json(stdout) != 0)
+            return fail_with("out of memory", EXIT_REJECTED);
+        if (!options.json)
+            instances_print(stdout);
         return EXIT_DONE;
     }
+    if (count > 0 && strcmp(words[0], "watch") == 0)
+        return run_watch(&options, count, words);
     status = run_on_other_program(&options, count, (const char *const *)words);
     if (status != GO_ON)
         return status;
@@ -471,6 +484,8 @@ int main(int argc, char **argv)
         command_check(count, (const char *const *)words, line, sizeof(line), why, sizeof(why));
     if (command < 0)
         return usage_error(why);
+    if (is_ambiguous(&options, why, sizeof(why)))
+        return fail_with(why, EXIT_NO_DAEMON);
     if (instance_control_socket(options.name, options.socket, path, sizeof(path), why,
                                 sizeof(why)) != 0)
         return usage_error(why);

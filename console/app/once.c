@@ -149,13 +149,17 @@ static int print_views_json(const struct options *options, struct scene *scene)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Says why, and which servers do run. */
-static int report_no_daemon(const struct source *source)
+/* Says why, and which servers do run: several, or one with another name than was given. */
+static int report_no_daemon(const struct options *options, const struct source *source)
 {
     static struct instance list[INSTANCES_MAX]; /* too large for the stack */
     size_t count = instances_find(list);
     char text[4096] = "running (-n NAME):";
 
+    if (!options->name_given && instances_ambiguous(options->name, text, sizeof(text))) {
+        escape_report("wsconsole", text);
+        return EXIT_NO_DAEMON;
+    }
     escape_report("wsconsole", source_why(source));
     for (size_t i = 0; i < count; i++)
         summary_append(text, sizeof(text), (int)sizeof(text) - 1, "%s", list[i].name);
@@ -217,7 +221,7 @@ static int wait_for_daemon(const struct options *options, struct watch *watch)
         if (daemon_is_there(watch))
             return EXIT_DONE;
         if (!options->wait_given || clock_monotonic_ns() >= until_ns)
-            return report_no_daemon(watch_source(watch));
+            return report_no_daemon(options, watch_source(watch));
         pause_for(POLL_NS);
     }
 }
@@ -249,7 +253,7 @@ static int print_live(const struct options *options, struct watch *watch)
         if (status == EXIT_DONE && !daemon_is_there(watch)) {
             if (has_last_sample(watch))
                 print_scene(options, watch);
-            return report_no_daemon(watch_source(watch));
+            return report_no_daemon(options, watch_source(watch));
         }
         if (status == EXIT_DONE)
             status = print_scene(options, watch);

@@ -89,9 +89,8 @@ static enum options_result accept_socket(const char *word, struct options *optio
 static enum options_result accept_list(const char *word, struct options *options)
 {
     (void)word;
-    (void)options;
-    instances_print(stdout);
-    return OPTIONS_DONE;
+    options->list = true;
+    return OPTIONS_RUN;
 }
 
 static enum options_result accept_wait(const char *word, struct options *options)
@@ -545,6 +544,15 @@ static enum options_result read_arguments(int argc, char **argv, struct options 
     return OPTIONS_RUN;
 }
 
+static enum options_result list_instances(struct options *options)
+{
+    if (!options->json)
+        instances_print(stdout);
+    else if (instances_print_json(stdout) != 0)
+        return option_wrong(options, "out of memory");
+    return OPTIONS_DONE;
+}
+
 enum options_result options_read(int argc, char **argv, struct options *options)
 {
     enum options_result result;
@@ -562,6 +570,8 @@ enum options_result options_read(int argc, char **argv, struct options *options)
         options->print_count = 1;
     if (result == OPTIONS_RUN)
         result = check_together(options);
+    if (result == OPTIONS_RUN && options->list)
+        result = list_instances(options);
     if (result == OPTIONS_WRONG && options->why[0] != '\0')
         escape_report("wsconsole", options->why);
     return result;

@@ -33,6 +33,7 @@ struct options {
     char name[INSTANCE_NAME_MAX + 1]; /* instance */
     bool name_given;                  /* on the command line */
     bool all;                         /* begin with the list of all instances */
+    bool list;                        /* print that list */
     const char *socket;               /* control socket; NULL: the one of the instance */
     enum theme theme;
     enum theme theme_setting; /* as configured; THEME_COUNT: detected from the terminal */

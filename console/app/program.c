@@ -2,11 +2,13 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/macros.h"
 #include "common/private_server.h"
 #include "console/app/session.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"
-#include "console/ui/table.h"
+#include "console/ui/dialog.h"
+#include "console/ui/grid.h"
 #include "console/ui/text.h"
 
 #include <curses.h>
@@ -37,7 +39,13 @@ enum {
 
 struct menu {
     struct screen screen;
-    size_t count, selected, top; /* items; top: the first visible one */
+    size_t count, selected, top; /* items; top: the first visible one. Of a grid: see there */
+    struct grid grid;            /* shows the items, if it has a list */
+    struct filter filter, filter_before; /* of the grid; the one before the prompt */
+    struct edit_history filters;
+    struct dialog dialog;
+    char why[160]; /* what is wrong with the filter; "": nothing */
+    bool help;
     bool chosen, ended, interrupted;
     int refresh_ms;                    /* -1: never */
     void (*update)(struct menu *menu); /* NULL: the items do not change */
@@ -68,6 +76,102 @@ static void act_in_menu(struct menu *menu, enum action action)
     }
 }
 
+/* A list that is a grid */
+
+/* An incomplete word may be invalid: then the filter is unchanged. */
+static void menu_filter_changed(void *context, const char *text)
+{
+    struct menu *menu = context;
+    const struct list *list = menu->grid.list;
+    struct filter filter;
+
+    if (filter_set(&filter, text, menu->why, sizeof(menu->why)) != 0)
+        return;
+    for (size_t i = 0; i < filter.words; i++) {
+        const char *name = filter.word[i].column;
+        size_t column = 0;
+
+        if (filter.word[i].compare == '\0')
+            continue;
+        while (column < list->column_count && !column_is_named(&list->columns[column], name))
+            column++;
+        if (column == list->column_count) {
+            snprintf(menu->why, sizeof(menu->why), "unknown column '%s' in the filter", name);
+            return;
+        }
+    }
+    menu->filter = filter;
+    menu->why[0] = '\0';
+}
+
+static void menu_filter_entered(void *context, const char *text)
+{
+    struct menu *menu = context;
+
+    menu_filter_changed(menu, text);
+    if (menu->why[0] != '\0')
+        menu->filter = menu->filter_before;
+}
+
+static void menu_filter_cancelled(void *context)
+{
+    struct menu *menu = context;
+
+    menu->filter = menu->filter_before;
+    menu->why[0] = '\0';
+}
+
+static void open_menu_filter(struct menu *menu)
+{
+    menu->filter_before = menu->filter;
+    menu->why[0] = '\0';
+    menu->dialog = (struct dialog){.kind = DIALOG_PROMPT,
+                                   .label = " filter: ",
+                                   .history = &menu->filters,
+                                   .changed = menu_filter_changed,
+                                   .done = menu_filter_entered,
+                                   .gone = menu_filter_cancelled,
+                                   .context = menu};
+    edit_set(&menu->dialog.edit, menu->filter.text);
+}
+
+/* One row is always selected. */
+static void update_menu_grid(struct menu *menu)
+{
+    grid_update(&menu->grid, NULL);
+    if (!menu->grid.selecting)
+        grid_key(&menu->grid, NULL, ACTION_FIRST);
+}
+
+static void act_in_grid(struct menu *menu, enum action action)
+{
+    size_t row;
+
+    update_menu_grid(menu);
+    if (action == ACTION_HELP)
+        menu->help = !menu->help;
+    else if (menu->help && (action == ACTION_CLOSE || action == ACTION_QUIT))
+        menu->help = false;
+    else if (action == ACTION_FILTER)
+        open_menu_filter(menu);
+    else if (action == ACTION_CLOSE && filter_active(&menu->filter))
+        menu->filter = (struct filter){0};
+    else if (action == ACTION_OPEN)
+        menu->chosen = menu->ended = grid_selected(&menu->grid, &row);
+    else if (!grid_key(&menu->grid, NULL, action))
+        act_in_menu(menu, action);
+}
+
+static void click_grid(struct menu *menu, int y, int x)
+{
+    bool again;
+
+    if (menu->help)
+        menu->help = false;
+    else if (grid_click(&menu->grid, NULL, y, x, &again) && again)
+        act_in_grid(menu, ACTION_OPEN);
+}
+
 /* Scrolls to the selected item. Returns the number of items that there is room for. */
 static size_t scroll_menu(struct menu *menu)
 {
@@ -90,15 +194,18 @@ static void draw_position(const struct menu *menu, size_t page, int x)
 }
 
 /* The first click on an item selects it, the second one chooses it. */
-static void click_menu(struct menu *menu, int y)
+static void click_menu(struct menu *menu, int y, int x)
 {
     size_t item = menu->top + (size_t)(y - HEAD_LINES);
 
-    if (y < HEAD_LINES || y >= menu->screen.all.height - 1 || item >= menu->count)
+    if (menu->grid.list != NULL)
+        click_grid(menu, y, x);
+    else if (y < HEAD_LINES || y >= menu->screen.all.height - 1 || item >= menu->count)
         return;
-    if (item == menu->selected)
+    else if (item == menu->selected)
         act_in_menu(menu, ACTION_OPEN);
-    menu->selected = item;
+    else
+        menu->selected = item;
 }
 
 static void handle_menu_signals(struct menu *menu, int signals)
@@ -118,14 +225,20 @@ static void handle_menu_keys(struct menu *menu, short events)
     int code, keys = 0;
 
     for (; !menu->ended && (code = screen_key()) != -1; keys++) {
+        void (*act)(struct menu * menu, enum action action) =
+            menu->grid.list != NULL ? act_in_grid : act_in_menu;
         struct pointer_event event = screen_pointer();
 
-        if (code == KEY_MOUSE && event.what == POINTER_CLICK)
-            click_menu(menu, event.y);
+        if (dialog_open(&menu->dialog) && (code & KEY_PASTED) != 0)
+            dialog_paste(&menu->dialog, code & ~KEY_PASTED);
+        else if (dialog_open(&menu->dialog) && code != KEY_MOUSE)
+            dialog_key(&menu->dialog, code);
+        else if (code == KEY_MOUSE && event.what == POINTER_CLICK)
+            click_menu(menu, event.y, event.x);
         else if (code == KEY_MOUSE)
-            act_in_menu(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+            act(menu, event.what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
         else
-            act_in_menu(menu, key_action(code));
+            act(menu, key_action(code));
     }
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         menu->ended = menu->interrupted = true;
@@ -170,30 +283,18 @@ static enum menu_result run_menu(struct menu *menu, const struct options *option
 
 /* Instances */
 
-static void select_instance(struct menu *menu, const char *name)
-{
-    for (size_t i = 0; i < menu->count; i++)
-        if (strcmp(menu->instance[i].name, name) == 0)
-            menu->selected = i;
-}
-
 /* The selection stays at its instance while others start and stop. */
 static void find_instances(struct menu *menu)
 {
-    char before[sizeof(menu->instance[0].name)];
-
-    memcpy(before, menu->instance[menu->selected].name, sizeof(before));
     menu->refresh_ms = menu->count > 0 ? REFRESH_MS : INSTANCES_LOOK_MS;
     menu->count = instances_find(menu->instance);
-    if (menu->selected >= menu->count)
-        menu->selected = menu->count > 0 ? menu->count - 1 : 0;
-    select_instance(menu, before);
 }
 
 enum fleet_column {
     NAME,
     STATE,
     REQUESTS,
+    RECENT,
     P99,
     ERRORS,
     CONNECTIONS,
@@ -201,35 +302,74 @@ enum fleet_column {
     WORKERS,
     UP,
     PID,
+    VERSION,
     LISTENING,
     FLEET_COLUMNS
 };
 
+enum { RECENT_WIDTH = 11 };
+
 static const struct column fleet_columns[FLEET_COLUMNS] = {
-    [NAME] = {.title = "  NAME", .width = 18, .min_width = 12, .importance = 11, .stretch = true},
-    [STATE] = {.title = "STATE", .width = 8, .importance = 9},
-    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
-    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
-    [ERRORS] = {.title = "ERR/S", .width = 6, .importance = 7, .right = true},
-    [CONNECTIONS] = {.title = "CONNS", .width = 6, .importance = 6, .right = true},
-    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
-    [WORKERS] = {.title = "WORKERS", .width = 7, .importance = 4},
-    [UP] = {.title = "UP", .width = 9, .importance = 3, .right = true},
+    [NAME] = {.title = "  NAME",
+              .name = "name",
+              .width = 18,
+              .min_width = 12,
+              .importance = 13,
+              .stretch = true},
+    [STATE] = {.title = "STATE", .width = 8, .importance = 11},
+    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 12, .right = true},
+    [RECENT] = {.title = "LAST MINUTE", .width = RECENT_WIDTH, .importance = 5},
+    [P99] = {.title = "P99", .width = 7, .importance = 10, .right = true, .output = OUTPUT_NS},
+    [ERRORS] = {.title = "ERR/S", .width = 6, .importance = 9, .right = true},
+    [CONNECTIONS] = {.title = "CONNS", .width = 6, .importance = 8, .right = true},
+    [CPU] = {.title = "CPU", .width = 6, .importance = 7, .right = true},
+    [WORKERS] = {.title = "WORKERS", .width = 7, .importance = 6},
+    [UP] = {.title = "UP", .width = 9, .importance = 4, .right = true, .output = OUTPUT_NS},
     [PID] = {.title = "PID", .width = 7, .importance = 1, .right = true},
-    [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 2, .stretch = true},
+    [VERSION] = {.title = "VERSION", .width = 7, .importance = 2},
+    [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 3, .stretch = true},
 };
 
-static void draw_instance(const struct canvas *canvas, int y, const int *widths,
-                          const struct instance *instance, bool selected)
+static size_t fleet_count(void *state, const struct scene *scene)
 {
+    (void)scene;
+    return ((struct menu *)state)->count;
+}
+
+static uint64_t fleet_id(void *state, const struct scene *scene, size_t row)
+{
+    uint64_t id = 0;
+
+    (void)scene;
+    for (const char *c = ((struct menu *)state)->instance[row].name; *c != '\0'; c++)
+        id = id * 257 + (unsigned char)*c;
+    return id;
+}
+
+/* Draws the requests per second of the last minute. */
+static void fill_recent(struct cell *cell, const struct menu *menu, const double *recent)
+{
+    wchar_t cells[RECENT_WIDTH + 1] = {0};
+    size_t peak = graph_peak(recent, INSTANCE_RECENT);
+
+    graph_draw(menu->screen.style, recent, INSTANCE_RECENT,
+               peak < INSTANCE_RECENT ? recent[peak] : 1, 1, RECENT_WIDTH, cells);
+    cell_print(cell, TONE_GRAPH, "%ls", cells);
+}
+
+static void fleet_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct menu *menu = state;
+    const struct instance *instance = &menu->instance[row];
     const struct instance_load *load = &instance->load;
     bool well = strcmp(load->state, "serving") == 0;
     uint64_t now_ns = clock_wall_ns();
-    struct cell cells[FLEET_COLUMNS] = {0};
 
-    cell_print(&cells[NAME], TONE_NORMAL, "%s %s", selected ? ">" : " ", instance->name);
+    (void)scene;
+    cell_print(&cells[NAME], TONE_NORMAL, "  %s", instance->name);
     cell_text(&cells[STATE], well ? TONE_GOOD : TONE_WARN, load->state);
     cell_rate(&cells[REQUESTS], TONE_VALUE, load->requests);
+    fill_recent(&cells[RECENT], menu, instance->recent);
     cell_latency(&cells[P99], TONE_NORMAL, load->p99_ns);
     cell_rate(&cells[ERRORS], load->errors > 0 ? TONE_BAD : TONE_NORMAL, load->errors);
     cell_count(&cells[CONNECTIONS], TONE_NORMAL, load->connections);
@@ -242,13 +382,24 @@ static void draw_instance(const struct canvas *canvas, int y, const int *widths,
     cell_age(&cells[UP], TONE_NORMAL,
              now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
     cell_exact(&cells[PID], TONE_DIM, (uint64_t)instance->pid);
+    cell_text(&cells[VERSION], TONE_DIM, instance->version);
     cell_text(&cells[LISTENING], TONE_NORMAL, instance->listening);
-    if (selected) {
-        canvas_repeat(canvas, y, 0, canvas->width, TONE_SELECTED, L' ');
-        for (size_t i = 0; i < FLEET_COLUMNS; i++)
-            cells[i].tone = TONE_SELECTED;
-    }
-    table_draw_row(canvas, y, fleet_columns, FLEET_COLUMNS, widths, cells);
+}
+
+static const struct list fleet = {.columns = fleet_columns,
+                                  .column_count = FLEET_COLUMNS,
+                                  .count = fleet_count,
+                                  .fill = fleet_fill,
+                                  .id = fleet_id,
+                                  .sorted_by = NAME + 1};
+
+static void select_instance(struct menu *menu, const char *name)
+{
+    for (size_t i = 0; i < menu->count; i++)
+        if (strcmp(menu->instance[i].name, name) == 0) {
+            menu->grid.selecting = true;
+            menu->grid.selected_id = fleet_id(menu, NULL, i);
+        }
 }
 
 /* The totals of all instances, after the title in the first line. */
@@ -272,43 +423,104 @@ static void draw_totals(const struct menu *menu, const struct canvas *all, int x
 static const char *instances_hint(const struct menu *menu)
 {
     if (menu->screen.all.width < WIDE)
-        return menu->switching ? "Up, Down, Enter; q returns" : "Up, Down, Enter; q quits";
+        return menu->switching ? "Enter opens; ? help, q returns" : "Enter opens; ? help, q quits";
     if (menu->switching)
-        return "Up and Down select, Enter opens, q returns";
-    return menu->always ? "Up and Down select, Enter opens, q quits; I returns here"
-                        : "Up and Down select, Enter opens, q quits; -n NAME skips this menu";
+        return "Enter opens, / filters, s sorts, ? help, q returns";
+    return menu->always ? "Enter opens, / filters, s sorts, ? help, q quits; I returns here"
+                        : "Enter opens, / filters, s sorts, ? help, q quits; -n NAME skips this";
+}
+
+static void draw_fleet_help(const struct canvas *canvas)
+{
+    static const enum action keys[] = {ACTION_UP, ACTION_PAGE_UP, ACTION_OPEN, ACTION_SORT,
+                                       ACTION_SORT_REVERSE};
+    int y = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++, y++) {
+        canvas_text(canvas, y, 2, TONE_VALUE, key_table[keys[i]].shown);
+        canvas_text(canvas, y, 14, TONE_NORMAL,
+                    keys[i] == ACTION_OPEN ? "Open the selected server" : key_table[keys[i]].help);
+    }
+    canvas_text(canvas, y, 2, TONE_VALUE, key_table[ACTION_FILTER].shown);
+    canvas_text(canvas, y, 14, TONE_NORMAL,
+                "Filter: text, state:silent, req/s>100, p99>10ms, !not");
+    y += 2;
+    for (size_t i = 0; i < FLEET_COLUMNS; i++, y++) {
+        static const char *const texts[FLEET_COLUMNS] = {
+            [NAME] = "Name of the instance: wsconsole -n NAME opens it",
+            [STATE] =
+                "serving, starting (workers are missing), stopping, or silent: it does not respond",
+            [REQUESTS] = "Requests per second since the last look, a second ago",
+            [RECENT] = "The same of each second of the last minute",
+            [P99] = "99th percentile of the latency since the last look",
+            [ERRORS] = "Responses with status 400 and above per second",
+            [CONNECTIONS] = "Open connections",
+            [CPU] = "CPU time of the workers, in percent of a core",
+            [WORKERS] = "Workers that serve, and how many there should be",
+            [UP] = "Time since the start",
+            [PID] = "Pid of the master",
+            [VERSION] = "Version of the program",
+            [LISTENING] = "Addresses and ports",
+        };
+        const char *title = fleet_columns[i].title;
+
+        canvas_text(canvas, y, 2, TONE_TITLE, title + strspn(title, " "));
+        canvas_text(canvas, y, 14, TONE_NORMAL, texts[i]);
+    }
+}
+
+static void draw_fleet_foot(struct menu *menu, const struct canvas *body)
+{
+    const struct canvas *all = &menu->screen.all;
+    struct canvas foot = canvas_part(all, all->height - 1, 0, 1, all->width);
+    char text[64];
+    int x;
+
+    if (dialog_open(&menu->dialog)) {
+        dialog_draw(&menu->dialog, &foot, body, clock_monotonic_ns());
+    } else if (menu->why[0] != '\0') {
+        canvas_text(&foot, 0, 0, TONE_BAD, menu->why);
+    } else {
+        x = canvas_text(&foot, 0, 0, TONE_DIM, menu->help ? "? closes" : instances_hint(menu));
+        if (filter_active(&menu->filter))
+            canvas_item(&foot, 0, x + 2, TONE_NOTE, "filter: %s", menu->filter.text);
+        else if (menu->grid.shown > menu->grid.page)
+            canvas_item(&foot, 0, x + 2, TONE_NOTE, "%s",
+                        grid_summary(&menu->grid, text, sizeof(text)));
+    }
 }
 
 static void draw_instances(struct menu *menu)
 {
     const struct canvas *all = &menu->screen.all;
-    size_t page = scroll_menu(menu);
-    int widths[FLEET_COLUMNS], x;
+    struct canvas body = canvas_part(all, 1, 0, all->height - 2, all->width);
+    int x = canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
+                         menu->count == 1 ? "" : "s");
 
-    x = canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
-                     menu->count == 1 ? "" : "s");
     draw_totals(menu, all, x);
-    table_fit(fleet_columns, FLEET_COLUMNS, all->width, widths);
-    table_draw_row(all, 1, fleet_columns, FLEET_COLUMNS, widths, NULL);
-    for (size_t i = 0; i < page && menu->top + i < menu->count; i++)
-        draw_instance(all, HEAD_LINES + (int)i, widths, &menu->instance[menu->top + i],
-                      menu->top + i == menu->selected);
-    if (menu->count == 0)
+    update_menu_grid(menu);
+    if (menu->help) {
+        draw_fleet_help(&body);
+    } else if (menu->count > 0) {
+        grid_draw(&menu->grid, NULL, &body);
+        canvas_text(&menu->grid.rows, (int)(menu->grid.selected - menu->grid.top), 0, TONE_SELECTED,
+                    menu->grid.shown > 0 ? ">" : "");
+    } else {
         canvas_text(all, HEAD_LINES, 2, TONE_DIM,
                     "Start one in another terminal: webserverd -f FILE");
-    x = canvas_text(all, all->height - 1, 0, TONE_DIM, instances_hint(menu));
-    draw_position(menu, page, x);
+    }
+    draw_fleet_foot(menu, &body);
 }
 
 static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
                                       size_t size)
 {
     enum menu_result result = run_menu(menu, options, !options->no_mouse, why, size);
+    size_t row;
 
-    const struct instance *chosen = &menu->instance[menu->selected];
-
-    if (result == MENU_CHOSEN)
-        memcpy(options->name, chosen->name, sizeof(options->name));
+    if (result == MENU_CHOSEN && grid_selected(&menu->grid, &row))
+        memcpy(options->name, menu->instance[row].name, sizeof(options->name));
+    grid_release(&menu->grid);
     return result;
 }
 
@@ -321,6 +533,8 @@ static struct menu *new_instance_menu(bool switching)
     menu.update = find_instances;
     menu.draw = draw_instances;
     menu.switching = switching;
+    grid_start(&menu.grid, &fleet, &menu, &menu.filter);
+    menu.grid.ascii = &menu.screen.ascii;
     find_instances(&menu);
     return &menu;
 }

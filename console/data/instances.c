@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WORKERS_MAX = 64 };
 
@@ -116,6 +118,27 @@ struct instance_load instance_load(const struct segment_reader *reader)
     return load;
 }
 
+/* Fills RECENT from the history of the server. */
+static void read_recent(const struct segment_reader *reader, double *recent)
+{
+    static struct sample_copy sample; /* too large for the stack */
+    uint64_t samples = segment_samples(reader), time_ns = 0, requests = 0;
+
+    for (uint64_t back = INSTANCE_RECENT + 1; back > 0; back--) {
+        bool known =
+            back <= samples && segment_read_sample(reader, samples - back, &sample, NULL, 0);
+
+        if (back <= INSTANCE_RECENT)
+            recent[INSTANCE_RECENT - back] =
+                known && time_ns > 0 && sample.time_ns > time_ns
+                    ? figure_rate(requests, sample.values[METRIC_requests],
+                                  sample.time_ns - time_ns)
+                    : NAN;
+        time_ns = known ? sample.time_ns : 0;
+        requests = sample.values[METRIC_requests];
+    }
+}
+
 static bool describe(const char *name, struct instance *instance)
 {
     struct segment_reader reader;
@@ -135,6 +158,9 @@ static bool describe(const char *name, struct instance *instance)
     snprintf(instance->socket, sizeof(instance->socket), "%.*s",
              (int)strnlen(reader.map.header.socket_path, INSTANCE_PATH_MAX - 1),
              reader.map.header.socket_path);
+    escape_text(instance->version, sizeof(instance->version), reader.map.header.version,
+                strnlen(reader.map.header.version, sizeof(reader.map.header.version)));
+    read_recent(&reader, instance->recent);
     instance->pid = reader.map.header.master_pid;
     instance->started_ns = segment_counted_since_ns(&reader.map);
     instance->load = instance_load(&reader);
@@ -204,10 +230,68 @@ void instances_print(FILE *out)
     if (count == 0)
         fprintf(out, "no server is running\n");
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "%-24s pid %-8" PRId32 " up %-10s on %s\n", list[i].name, list[i].pid,
+        fprintf(out, "%-24s pid %-8" PRId32 " up %-10s version %-9s on %s\n", list[i].name,
+                list[i].pid,
                 units_format_age(age, sizeof(age),
                                  now_ns > list[i].started_ns ? now_ns - list[i].started_ns : 0),
-                list[i].listening);
+                list[i].version, list[i].listening);
+}
+
+static json_t *json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *json_instance(const struct instance *instance)
+{
+    const struct instance_load *load = &instance->load;
+    bool wanted = load->workers_wanted > 0; /* another program does not say */
+
+    return json_pack("{s:o, s:o, s:s, s:i, s:o, s:o, s:f, s:i, s:o, s:o, s:o, s:o, s:o}", "name",
+                     json_text(instance->name), "version", json_text(instance->version), "state",
+                     load->state, "pid", (int)instance->pid, "listening",
+                     json_text(instance->listening), "socket", json_text(instance->socket),
+                     "started_s", (double)instance->started_ns / (double)NS_PER_S, "workers",
+                     (int)load->workers, "workers_wanted",
+                     wanted ? json_integer(load->workers_wanted) : json_null(), "requests_per_s",
+                     json_number(load->requests), "errors_per_s", json_number(load->errors),
+                     "p99_ns", json_number(load->p99_ns), "cores", json_number(load->cores));
+}
+
+int instances_print_json(FILE *out)
+{
+    static struct instance list[INSTANCES_MAX];
+    size_t count = instances_find(list);
+    json_t *all = json_array();
+    char *text, *safe = NULL;
+
+    if (count > 0) {
+        usleep(INSTANCES_LOOK_MS * 1000);
+        count = instances_find(list);
+    }
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(all, json_instance(&list[i]));
+    text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    if (text != NULL && (safe = escape_json_text(text)) != NULL)
+        fprintf(out, "%s\n", safe);
+    free(text);
+    json_decref(all);
+    text = safe;
+    free(safe);
+    return text != NULL ? 0 : -1;
+}
+
+bool instances_ambiguous(const char *name, char *why, size_t size)
+{
+    static struct instance list[INSTANCES_MAX];
+    size_t count = instances_find(list), used;
+
+    snprintf(why, size, "%zu servers run; -n NAME chooses one:", count);
+    for (size_t i = 0; i < count; i++) {
+        used = strlen(why);
+        snprintf(why + used, size - used, " %s", list[i].name);
+    }
+    return count > 1 && !is_listed(list, count, name);
 }
 
 /* Control socket */

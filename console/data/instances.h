@@ -10,7 +10,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { INSTANCES_MAX = 64, INSTANCES_LOOK_MS = 300 /* until the second look */ };
+enum {
+    INSTANCES_MAX = 64,
+    INSTANCES_LOOK_MS = 300, /* until the second look */
+    INSTANCE_RECENT = 60     /* seconds */
+};
 
 /* A server since the last look at it. Rates are per second; NAN: unknown, as at the first look. */
 struct instance_load {
@@ -23,11 +27,14 @@ struct instance_load {
 
 struct instance {
     char name[INSTANCE_NAME_MAX + 1];
+    char version[sizeof(((struct segment_header *)NULL)->version)]; /* printable */
     char listening[256];
     char socket[INSTANCE_PATH_MAX]; /* control socket */
     int32_t pid;
     uint64_t started_ns; /* wall clock */
     struct instance_load load;
+    /* Requests per second by the server's own history, oldest first; NAN: none. */
+    double recent[INSTANCE_RECENT];
 };
 
 /* The console's only thread. */
@@ -45,6 +52,16 @@ bool instance_with_socket(const char *socket, char *name);
 
 /* Prints one line per running instance, or that none runs. */
 void instances_print(FILE *out);
+
+/*
+ * Prints the running instances as a line of JSON: an array of objects; rates are those of
+ * INSTANCES_LOOK_MS, null if unknown. Returns 0, or -1: out of memory.
+ */
+int instances_print_json(FILE *out);
+
+/* Writes the names of the running instances into WHY. False if they are not several, or NAME is
+ * one of them. */
+bool instances_ambiguous(const char *name, char *why, size_t size);
 
 /*
  * Writes the path of the control socket of instance NAME into PATH: GIVEN if it is not NULL, or

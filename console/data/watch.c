@@ -17,8 +17,8 @@ struct watch {
     bool record_new_daemon;    /* another daemon is attached, but not recorded yet */
     bool record_ended;         /* the end of the daemon is recorded */
     struct server_info info;
-    bool end_noted; /* the end of the daemon is an event */
-    size_t back;    /* seconds back in the history; 0: the last sample */
+    bool end_noted;     /* the end of the daemon is an event */
+    size_t back;        /* seconds back in the history; 0: the last sample */
     size_t notes_taken; /* notes of the recording that are events */
 };
 

@@ -726,6 +726,14 @@ static void all_servers_are_in_one_list(void **state)
     go_to(stage_name());
     ASSERT_SHOWS("serving  ", "2 of 2", "1h 02m", "127.0.0.1:8080");
     assert_true(terminal_shows(terminal, " us  ")); /* a latency of the last second */
+    ASSERT_SHOWS("LAST MINUTE", "VERSION");
+    TYPE_SHOWS("?", "how many there should be", "the last minute");
+    TYPE_HIDES("?", "how many there should be");
+    TYPE_SHOWS("/state:nosuch\r", "filter: state:nosuch", "No row matches");
+    TYPE_HIDES("\x1b", "No row matches");
+    TYPE_SHOWS("/speed:1\r", "unknown column 'speed'");
+    TYPE_SHOWS("s", "STATE   \u25b2");
+    go_to(stage_name());
     TYPE_SHOWS("\r", "[1 overview]", "k total");
     TYPE_SHOWS("I", "Select one:", "q returns");
     kill(terminal_pid(terminal), SIGTERM);

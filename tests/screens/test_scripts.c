@@ -42,20 +42,28 @@ static int end(void **state)
     return 0;
 }
 
-/* Runs PROGRAM for the instance of this test; `output` receives stdout and stderr. */
-static int run(const char *program, const char *arguments)
+/* Runs PROGRAM; `output` receives stdout and stderr. */
+static int run_any(const char *program, const char *arguments)
 {
     char command[1024];
     FILE *pipe;
     size_t length;
 
-    snprintf(command, sizeof(command), "LC_ALL=C.UTF-8 '%s' -n %s %s 2>&1", program, name_of_test(),
-             arguments);
+    snprintf(command, sizeof(command), "LC_ALL=C.UTF-8 '%s' %s 2>&1", program, arguments);
     pipe = popen(command, "r");
     assert_non_null(pipe);
     length = fread(output, 1, sizeof(output) - 1, pipe);
     output[length] = '\0';
     return WEXITSTATUS(pclose(pipe));
+}
+
+/* The same for the instance of this test. */
+static int run(const char *program, const char *arguments)
+{
+    char all[900];
+
+    snprintf(all, sizeof(all), "-n %s %s", name_of_test(), arguments);
+    return run_any(program, all);
 }
 
 static void assert_run(const char *program, const char *arguments, int status, const char *text)
@@ -280,6 +288,62 @@ static void wsctl_finds_the_socket(void **state)
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
 
+/* Other servers may run on the machine. */
+static const json_t *listed(const json_t *list, const char *name)
+{
+    const json_t *server;
+    size_t i;
+
+    json_array_foreach(list, i,
+                       server) if (strcmp(json_string_value(json_object_get(server, "name")),
+                                          name) == 0) return server;
+    return NULL;
+}
+
+static void servers_are_listed_as_json(void **state)
+{
+    static const char *const programs[][2] = {{WSCTL, "list --json"}, {WSCONSOLE, "-l --json"}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *server;
+        json_t *list;
+
+        assert_int_equal(run_any(programs[i][0], programs[i][1]), DONE);
+        list = json_loads(output, 0, NULL);
+        server = listed(list, name_of_test());
+        assert_non_null(server);
+        assert_string_equal(json_string_value(json_object_get(server, "state")), "serving");
+        assert_true(strlen(json_string_value(json_object_get(server, "version"))) > 0);
+        assert_int_equal(json_integer_value(json_object_get(server, "workers_wanted")),
+                         FIXTURE_WORKERS);
+        assert_true(json_is_real(json_object_get(server, "requests_per_s")));
+        json_decref(list);
+    }
+}
+
+/* Without a name the only server is meant. */
+static void several_servers_are_named(void **state)
+{
+    static const char *const commands[][2] = {{WSCTL, "ping"},
+                                              {WSCTL, "watch --for 1s"},
+                                              {WSCONSOLE, "--once overview"},
+                                              {WSCONSOLE, "--json"}};
+    char other[64];
+    struct fixture *second;
+
+    (void)state;
+    snprintf(other, sizeof(other), "%s-b", name_of_test());
+    second = fixture_start(other, false);
+    assert_non_null(second);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(run_any(commands[i][0], commands[i][1]), NO_DAEMON);
+        assert_non_null(strstr(output, " servers run; -n NAME chooses one: "));
+        assert_non_null(strstr(output, other));
+    }
+    fixture_stop(second);
+}
+
 static void wsctl_times_out(void **state)
 {
     (void)state;
@@ -322,6 +386,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(wsctl_prints_and_exits, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_rejects_wrong_use_before_sending, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_finds_the_socket, begin, end),
+        cmocka_unit_test_setup_teardown(servers_are_listed_as_json, begin, end),
+        cmocka_unit_test_setup_teardown(several_servers_are_named, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_times_out, begin, end),
         cmocka_unit_test_setup_teardown(watch_fails_if_a_rule_holds, begin, end),
     };

@@ -194,10 +194,11 @@ static void notes_are_recorded(void **state)
     assert_non_null(recorder);
     assert_int_equal(recorder_add_note(recorder, "waiting", 0, SECOND, why, sizeof(why)), 0);
     for (unsigned n = 1; n <= 2; n++) {
-        assert_int_equal(recorder_add(recorder, &reader, n == 1, NULL, n * SECOND, n * SECOND, why,
-                                      sizeof(why)),
-                         0);
-        assert_int_equal(recorder_add_note(recorder, n == 1 ? "the queue f\xc3\xbcllt" : "esc \x1b[31m",
+        assert_int_equal(
+            recorder_add(recorder, &reader, n == 1, NULL, n * SECOND, n * SECOND, why, sizeof(why)),
+            0);
+        assert_int_equal(recorder_add_note(recorder,
+                                           n == 1 ? "the queue f\xc3\xbcllt" : "esc \x1b[31m",
                                            n * SECOND, n * SECOND, why, sizeof(why)),
                          0);
     }
