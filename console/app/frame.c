@@ -197,6 +197,8 @@ static int draw_alerts(const struct frame *frame, const struct canvas *head, int
 {
     size_t more;
     const struct alert *alert = alerts_worst(frame->scene.alerts, &more);
+    const struct alert_facts facts = {.model = frame->scene.model,
+                                      .processes = frame->scene.processes};
     char text[ALERT_WORDS_BYTES], key[40];
     enum tone tone;
 
@@ -205,7 +207,7 @@ static int draw_alerts(const struct frame *frame, const struct canvas *head, int
     tone = alert->acknowledged                                                ? TONE_NORMAL
            : alert->health == NULL || alert->health->severity == SEVERITY_BAD ? TONE_BAD
                                                                               : TONE_WARN;
-    alert_describe(alert, frame->now, frame->scene.marks, text, sizeof(text));
+    alert_describe(alert, &facts, frame->scene.marks, text, sizeof(text));
     write_alert_key(alert, key, sizeof(key));
     x = canvas_text(head, 0, x, tone, text);
     x = canvas_item(head, 0, x, TONE_NORMAL, "%s", key);

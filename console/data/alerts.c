@@ -5,6 +5,7 @@
 #include "common/units.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,12 +76,14 @@ static enum metric_unit unit_of(const struct alert_rule *rule)
     case ALERT_FIGURE:
         return figure_table[rule->of].unit;
     case ALERT_PERCENTILE:
+    case ALERT_SILENT:
         return UNIT_NANOSECONDS;
     case ALERT_CPU_WAIT:
     case ALERT_CPU_STOLEN:
         return UNIT_RATIO;
     case ALERT_RISE:
     case ALERT_MISSING:
+    case ALERT_STOPPED:
         break;
     }
     return UNIT_COUNT;
@@ -277,6 +280,66 @@ static double missing_workers(const struct snapshot *now)
     return serving < now->workers_wanted ? now->workers_wanted - serving : 0;
 }
 
+/* True if the worker serves and its process is not stopped. */
+static bool can_answer(const struct alert_facts *facts, const struct worker_sample *worker)
+{
+    const struct process_table *table = facts->processes;
+    uint32_t i = 0;
+
+    while (table != NULL && i < table->count && table->process[i].pid != worker->pid)
+        i++;
+    return worker->state == WORKER_SERVING &&
+           (table == NULL || i == table->count || !table->stopped[i]);
+}
+
+/* The same of a thread. With a thread for each connection, only the acceptor answers. */
+static bool can_thread_answer(const struct alert_facts *facts, const struct thread_sample *thread)
+{
+    const struct snapshot *now = model_now(facts->model);
+
+    if (thread->activity.state == THREAD_STATE_NONE)
+        return false;
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].slot == thread->worker)
+            return can_answer(facts, &now->workers[i]) &&
+                   (now->workers[i].model != MODEL_THREAD ||
+                    thread->thread < now->workers[i].acceptors);
+    return false;
+}
+
+/* The thread that has not answered the master for the longest time. */
+struct silent {
+    uint64_t silent_ns;
+    uint32_t worker, thread;
+    bool main; /* the main thread of the worker */
+};
+
+static struct silent find_silent(const struct alert_facts *facts)
+{
+    const struct snapshot *now = model_now(facts->model);
+    struct silent found = {0};
+
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].silent_ns > found.silent_ns && can_answer(facts, &now->workers[i]))
+            found = (struct silent){now->workers[i].silent_ns, now->workers[i].slot, 0, true};
+    for (uint32_t i = 0; i < now->thread_count; i++) {
+        const struct thread_sample *thread = &now->threads[i];
+
+        if (thread->silent_ns > found.silent_ns && can_thread_answer(facts, thread))
+            found = (struct silent){thread->silent_ns, thread->worker, thread->thread, false};
+    }
+    return found;
+}
+
+static double stopped_processes(const struct alert_facts *facts)
+{
+    double count = 0;
+
+    for (uint32_t i = 0; facts->processes != NULL && i < facts->processes->count; i++)
+        count += facts->processes->stopped[i];
+    return count;
+}
+
 static double metric_value(const struct alert_rule *rule, const struct model *model)
 {
     return is_level(rule) ? (double)model_now(model)->sums[rule->of]
@@ -300,6 +363,10 @@ static double kind_value(const struct alert_rule *rule, const struct alert_facts
         return facts->processes != NULL ? (double)facts->processes->shortage.stolen : NAN;
     case ALERT_MISSING:
         return missing_workers(model_now(facts->model));
+    case ALERT_STOPPED:
+        return stopped_processes(facts);
+    case ALERT_SILENT:
+        return (double)find_silent(facts).silent_ns;
     }
     return NAN;
 }
@@ -570,6 +637,58 @@ static bool describe_death(const struct snapshot *now, const struct marks *marks
     return true;
 }
 
+/* "worker 2 does not run (stopped)"; false if none is stopped now. */
+static bool describe_stopped(const struct alert_facts *facts, char *text, size_t size)
+{
+    const struct process_usage *process =
+        facts->processes != NULL ? processes_stopped(facts->processes) : NULL;
+
+    if (process == NULL)
+        return false;
+    if (process->role == ROLE_WORKER)
+        snprintf(text, size, "worker %" PRIu32 " does not run (stopped)", process->slot);
+    else
+        snprintf(text, size, "the %s does not run (stopped)", role_names[process->role]);
+    return true;
+}
+
+/* "thread 2.1 has not answered for 4s"; false if all answer now. */
+static bool describe_silent(const struct alert *alert, const struct alert_facts *facts, char *text,
+                            size_t size)
+{
+    struct silent silent = find_silent(facts);
+    char age[UNITS_TEXT];
+
+    if (!((double)silent.silent_ns > alert->rule.limit))
+        return false;
+    units_format_age(age, sizeof(age), silent.silent_ns);
+    if (silent.main)
+        snprintf(text, size, "the main thread of worker %" PRIu32 " has not answered for %s",
+                 silent.worker, age);
+    else
+        snprintf(text, size, "thread %" PRIu32 ".%" PRIu32 " has not answered for %s",
+                 silent.worker, silent.thread, age);
+    return true;
+}
+
+/* Words that name the process or the thread; false: those of the rule are all. */
+static bool describe_subject(const struct alert *alert, const struct alert_facts *facts,
+                             const struct marks *marks, char *text, size_t size,
+                             const char **state)
+{
+    switch (alert->rule.kind) {
+    case ALERT_METRIC:
+        return alert->rule.of == METRIC_workers_died &&
+               describe_death(model_now(facts->model), marks, text, size, state);
+    case ALERT_STOPPED:
+        return describe_stopped(facts, text, size);
+    case ALERT_SILENT:
+        return describe_silent(alert, facts, text, size);
+    default:
+        return false;
+    }
+}
+
 /* Copies WORDS with VALUE instead of "%s". */
 static void write_words(const char *words, const char *value, char *text, size_t size)
 {
@@ -581,9 +700,10 @@ static void write_words(const char *words, const char *value, char *text, size_t
         snprintf(text, size, "%.*s%s%s", (int)(place - words), words, value, place + strlen("%s"));
 }
 
-char *alert_describe(const struct alert *alert, const struct snapshot *now,
+char *alert_describe(const struct alert *alert, const struct alert_facts *facts,
                      const struct marks *marks, char *text, size_t size)
 {
+    uint64_t now_ns = model_now(facts->model)->time_ns;
     char value[ALERT_VALUE_BYTES], age[UNITS_TEXT];
     const char *state = "";
     size_t used;
@@ -591,12 +711,11 @@ char *alert_describe(const struct alert *alert, const struct snapshot *now,
     alert_rule_format(&alert->rule, alert->value, value, sizeof(value));
     if (alert->health == NULL)
         snprintf(text, size, "%s: %s", alert->rule.text, value);
-    else if (alert->rule.kind != ALERT_METRIC || alert->rule.of != METRIC_workers_died ||
-             !describe_death(now, marks, text, size, &state))
+    else if (!describe_subject(alert, facts, marks, text, size, &state))
         write_words(alert->health->words, value, text, size);
     used = strlen(text);
-    if (alert->since_ns == 0 && now->time_ns > alert->held_ns && used < size)
+    if (alert->since_ns == 0 && now_ns > alert->held_ns && used < size)
         snprintf(text + used, size - used, " %s ago%s",
-                 units_format_age(age, sizeof(age), now->time_ns - alert->held_ns), state);
+                 units_format_age(age, sizeof(age), now_ns - alert->held_ns), state);
     return text;
 }

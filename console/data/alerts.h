@@ -37,6 +37,8 @@ enum alert_kind {
     ALERT_CPU_WAIT, /* see cpu_shortage_wait() */
     ALERT_CPU_STOLEN,
     ALERT_MISSING, /* wanted workers that do not serve */
+    ALERT_STOPPED, /* processes stopped by SIGSTOP or a debugger */
+    ALERT_SILENT,  /* the longest time for which a thread has not answered the master */
 };
 
 /* What the rules read; all borrowed. */
@@ -164,9 +166,9 @@ const struct alert *alerts_worst(const struct alerts *alerts, size_t *more);
 
 /*
  * Writes "worker 2 died 12s ago, replaced": the words of the rule, its value, and how long ago it
- * held. MARKS have the deaths of workers. Returns TEXT.
+ * held. FACTS are of the present; MARKS have the deaths of workers. Returns TEXT.
  */
-char *alert_describe(const struct alert *alert, const struct snapshot *now,
+char *alert_describe(const struct alert *alert, const struct alert_facts *facts,
                      const struct marks *marks, char *text, size_t size);
 
 #endif

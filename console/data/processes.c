@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
+enum { STATE_FIELD = 3, USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
 
 #define FREE_BELOW 0.1 /* share of the time in which some task waits on a machine with free CPUs */
 #define US_PER_S   1000000
 
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
-                       uint64_t *resident_bytes)
+                       uint64_t *resident_bytes, char *state)
 {
     const char *field =
         strrchr(text, ')'); /* end of field 2, the name, which may contain anything */
@@ -28,6 +28,8 @@ int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t
         field = field == NULL ? NULL : strchr(field + 1, ' ');
         if (field == NULL)
             return -1;
+        if (number == STATE_FIELD)
+            *state = field[1];
         values[number] = strtoull(field, NULL, 10);
     }
     *cpu_ns = (values[USER_FIELD] + values[SYSTEM_FIELD]) * (NS_PER_S / ticks);
@@ -63,14 +65,14 @@ static int read_text(const char *path, char *text, size_t size)
     return 0;
 }
 
-static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes)
+static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes, char *state)
 {
     char text[1024];
 
     if (read_text(path, text, sizeof(text)) != 0)
         return -1;
     return process_stat_parse(text, (uint64_t)sysconf(_SC_CLK_TCK), (uint64_t)sysconf(_SC_PAGESIZE),
-                              cpu_ns, resident_bytes);
+                              cpu_ns, resident_bytes, state);
 }
 
 /* CPU usage between two readings, cores; NAN if there was no earlier reading. */
@@ -113,14 +115,15 @@ static void measure_process(const struct reading *reading, enum role role, uint3
     const struct process_usage *before = process_before(reading->before, pid);
     struct process_table *into = reading->into;
     struct process_usage usage = {.role = role, .slot = slot, .pid = pid, .cores = NAN};
-    char path[40];
+    char path[40], state = 0;
 
     if (pid <= 0 || into->count == PROCESSES_MAX)
         return;
     snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
-    if (read_stat(path, &usage.cpu_ns, &usage.resident_bytes) == 0 && before != NULL)
+    if (read_stat(path, &usage.cpu_ns, &usage.resident_bytes, &state) == 0 && before != NULL)
         usage.cores =
             cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+    into->stopped[into->count] = state == 'T' || state == 't';
     into->process[into->count++] = usage;
 }
 
@@ -150,12 +153,12 @@ static void measure_thread(struct reading *reading, int32_t pid, int32_t tid)
     const struct thread_usage *before = thread_before(reading->before, tid, into->thread_count);
     struct thread_usage usage = {.tid = tid, .cores = NAN};
     uint64_t resident_bytes;
-    char path[64];
+    char path[64], state;
 
     if (pid <= 0 || tid <= 0 || into->thread_count == PROCESS_THREADS_MAX)
         return;
     snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32 "/stat", pid, tid);
-    if (read_stat(path, &usage.cpu_ns, &resident_bytes) != 0)
+    if (read_stat(path, &usage.cpu_ns, &resident_bytes, &state) != 0)
         return;
     if (before != NULL)
         usage.cores =
@@ -258,6 +261,14 @@ void processes_take(struct process_table *table, const struct snapshot *now)
     measure_process(&reading, ROLE_METRICS, 0, now->metrics_pid);
     measure_threads(&reading, now);
     take_shortage(&reading);
+}
+
+const struct process_usage *processes_stopped(const struct process_table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->stopped[i])
+            return &table->process[i];
+    return NULL;
 }
 
 double processes_thread_cores(const struct process_table *table, int32_t tid)

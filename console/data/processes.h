@@ -58,6 +58,7 @@ struct process_table {
     struct cpu_shortage shortage;
     /* Not recorded: the counters behind SHORTAGE; the waits are those of thread[]. */
     uint64_t pressure_us, stolen_ticks, all_ticks;
+    bool stopped[PROCESSES_MAX]; /* the same index as process[]: by SIGSTOP or a debugger */
     struct thread_wait wait[PROCESS_THREADS_MAX];
 };
 
@@ -83,6 +84,9 @@ double processes_thread_cores(const struct process_table *table, int32_t tid);
  */
 double cpu_shortage_wait(const struct cpu_shortage *shortage);
 
+/* A process that is stopped; NULL: none. */
+const struct process_usage *processes_stopped(const struct process_table *table);
+
 /*
  * Parses the first line of /proc/stat: the ticks of all CPUs, and those stolen. Pure. Returns 0, or
  * -1: invalid text.
@@ -90,10 +94,10 @@ double cpu_shortage_wait(const struct cpu_shortage *shortage);
 int machine_stat_parse(const char *text, uint64_t *all_ticks, uint64_t *stolen_ticks);
 
 /*
- * Parses a /proc/.../stat file: CPU time in ns, resident memory in bytes. TICKS: clock ticks per
- * second; PAGE: bytes per page. Pure. Returns 0, or -1: invalid text.
+ * Parses a /proc/.../stat file: CPU time in ns, resident memory in bytes, and the letter of the
+ * state. TICKS: clock ticks per second; PAGE: bytes per page. Pure. Returns 0, or -1: invalid text.
  */
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
-                       uint64_t *resident_bytes);
+                       uint64_t *resident_bytes, char *state);
 
 #endif

@@ -49,8 +49,11 @@ int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *rea
     snapshot->latency = calloc(snapshot->thread_room, sizeof(*snapshot->latency));
     snapshot->outcome_latency = calloc(OUTCOME_COUNT, sizeof(*snapshot->outcome_latency));
     snapshot->queue_waits = calloc(snapshot->worker_room, sizeof(*snapshot->queue_waits));
+    snapshot->thread_answers = calloc(snapshot->thread_room, sizeof(*snapshot->thread_answers));
+    snapshot->worker_answers = calloc(snapshot->worker_room, sizeof(*snapshot->worker_answers));
     if (snapshot->workers == NULL || snapshot->threads == NULL || snapshot->latency == NULL ||
-        snapshot->outcome_latency == NULL || snapshot->queue_waits == NULL) {
+        snapshot->outcome_latency == NULL || snapshot->queue_waits == NULL ||
+        snapshot->thread_answers == NULL || snapshot->worker_answers == NULL) {
         snapshot_release(snapshot);
         return -1;
     }
@@ -65,6 +68,8 @@ void snapshot_release(struct snapshot *snapshot)
     free(snapshot->latency);
     free(snapshot->outcome_latency);
     free(snapshot->queue_waits);
+    free(snapshot->thread_answers);
+    free(snapshot->worker_answers);
     *snapshot = (struct snapshot){0};
 }
 
@@ -121,8 +126,21 @@ static void update_queue_age(struct worker_sample *sample, const struct segment_
         sample->values[METRIC_queue_oldest] = now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
+/* A thread that runs answers each question of the master within a second. */
+static uint64_t silence_ns(struct last_answer *last, const _Atomic uint64_t *answer,
+                           const struct segment_reader *reader, uint64_t now_ns)
+{
+    uint64_t number = atomic_load_explicit(answer, memory_order_relaxed);
+
+    if (last->since_ns == 0 || number != last->answer ||
+        number == atomic_load_explicit(&segment_master(&reader->map)->question,
+                                       memory_order_relaxed))
+        *last = (struct last_answer){number, now_ns};
+    return now_ns > last->since_ns ? now_ns - last->since_ns : 0;
+}
+
 static void copy_worker(struct worker_sample *sample, const struct segment_reader *reader,
-                        uint32_t slot, uint64_t now_ns)
+                        uint32_t slot, struct last_answer *last, uint64_t now_ns)
 {
     const struct segment_worker_slot *entry = segment_worker_slot(&reader->map, slot);
     const struct segment_worker *worker = segment_worker(&reader->map, slot);
@@ -142,11 +160,12 @@ static void copy_worker(struct worker_sample *sample, const struct segment_reade
     copy_values(sample->values, reader, worker, SCOPE_WORKER,
                 slot * segment_threads_per_worker(&reader->map));
     update_queue_age(sample, worker, now_ns);
+    sample->silent_ns = silence_ns(last, &worker->answer, reader, now_ns);
     copy_offload(sample, reader, worker);
 }
 
 static void copy_thread(struct thread_sample *sample, const struct segment_reader *reader,
-                        uint32_t slot)
+                        uint32_t slot, struct last_answer *last, uint64_t now_ns)
 {
     const struct segment_thread *thread = segment_thread(&reader->map, slot);
     const struct segment_thread_slot *owner = segment_thread_slot(&reader->map, slot);
@@ -161,6 +180,9 @@ static void copy_thread(struct thread_sample *sample, const struct segment_reade
 
         escape_bytes(sample->name, sizeof(sample->name), name, strnlen(name, sizeof(sample->name)));
     }
+    if (sample->activity.state == THREAD_STATE_NONE)
+        last->since_ns = 0;
+    sample->silent_ns = silence_ns(last, &thread->answer, reader, now_ns);
     copy_values(sample->values, reader, thread, SCOPE_THREAD, slot);
 }
 
@@ -184,7 +206,8 @@ static void copy_threads(struct snapshot *snapshot, const struct segment_reader 
     for (uint32_t i = 0; i < snapshot->thread_room; i++) {
         if (!segment_thread_reserved(&reader->map, i))
             continue;
-        copy_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
+        copy_thread(&snapshot->threads[snapshot->thread_count++], reader, i,
+                    &snapshot->thread_answers[i], snapshot->time_ns);
         if (with_latency)
             copy_latency(snapshot, reader, i);
     }
@@ -247,7 +270,8 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     snapshot->worker_count = 0;
     for (uint32_t i = 0; i < snapshot->worker_room; i++)
         if (segment_worker_reserved(&reader->map, i))
-            copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i, now_ns);
+            copy_worker(&snapshot->workers[snapshot->worker_count++], reader, i,
+                        &snapshot->worker_answers[i], now_ns);
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_QUEUE_WAITS) && with_latency;
          i++) {
         histogram_reset(&snapshot->queue_waits[i]);

@@ -40,6 +40,7 @@ struct thread_sample {
     uint32_t thread;                /* number within that worker */
     char name[SEGMENT_THREAD_NAME]; /* "": it has none */
     struct activity_copy activity;
+    uint64_t silent_ns; /* for how long it has not answered the master, which asks each second */
     uint64_t values[METRIC_COUNT];
 };
 
@@ -59,9 +60,15 @@ struct worker_sample {
     uint32_t queue_order; /* enum queue_order */
     uint32_t queue_full;  /* enum queue_full */
     uint32_t threads_wanted, threads_actual, acceptors, offload_actual;
+    uint64_t silent_ns; /* of its main thread, as that of a serving thread */
     uint64_t values[METRIC_COUNT];
     uint32_t offload_count;
     struct offload_sample offload[SEGMENT_OFFLOAD_THREADS]; /* the existing ones */
+};
+
+/* What a thread answered to the master, and since when it is no answer to its question. */
+struct last_answer {
+    uint64_t answer, since_ns; /* monotonic clock */
 };
 
 struct snapshot {
@@ -87,6 +94,7 @@ struct snapshot {
     struct histogram *latency;
     struct histogram *outcome_latency; /* same, by outcome (OUTCOME_COUNT of them) */
     struct histogram *queue_waits;     /* the same of connections in queues, by worker slot */
+    struct last_answer *thread_answers, *worker_answers; /* by slot */
 };
 
 /* Allocates for the segment of READER. Returns 0, or -1: out of memory. Call snapshot_release(). */

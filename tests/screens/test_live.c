@@ -11,6 +11,7 @@
 #include "server.h"
 #include "terminal.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -366,6 +367,22 @@ static void workers_are_added_and_drained(void **state)
     end(server);
 }
 
+/* A worker that SIGSTOP stops is named long before the master kills it. */
+static void stopped_worker_is_named(void **state)
+{
+    struct server *server = *state;
+    pid_t workers[2];
+
+    start_console(server, "overview", 24, 80);
+    assert_shows("  healthy");
+    assert_int_equal(server_workers(server, workers, 2), 2);
+    server_signal(workers[0], SIGSTOP);
+    assert_shows("does not run (stopped): 2 threads");
+    server_signal(workers[0], SIGCONT);
+    assert_shows("  healthy");
+    end(server);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -382,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaving_asks_during_a_load_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_beyond_ascii_are_readable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offload_threads_keep_their_minimum, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopped_worker_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
     };
 

@@ -80,6 +80,7 @@ static void invalid_rules_are_explained(void **state)
 
 static struct model *model;
 static struct snapshot snapshot;
+static const struct process_table *processes; /* NULL: none */
 
 /* Makes the queue DEPTH deep at SECOND and evaluates the only alert. */
 static enum alert_change at(struct alerts *alerts, uint64_t second, uint64_t depth)
@@ -136,7 +137,7 @@ static const char *health_after(struct alerts *alerts, const struct growth *rate
                                 unsigned seconds, struct marks *marks)
 {
     static char text[ALERT_WORDS_BYTES];
-    const struct alert_facts facts = {.model = model};
+    const struct alert_facts facts = {.model = model, .processes = processes};
     const struct alert *worst;
     size_t more;
 
@@ -150,7 +151,7 @@ static const char *health_after(struct alerts *alerts, const struct growth *rate
         alerts_update(alerts, &facts, snapshot.time_ns, snapshot.time_ns);
     }
     worst = alerts_worst(alerts, &more);
-    return worst != NULL ? alert_describe(worst, &snapshot, marks, text, sizeof(text)) : "healthy";
+    return worst != NULL ? alert_describe(worst, &facts, marks, text, sizeof(text)) : "healthy";
 }
 
 static void begin_health(struct alerts *alerts)
@@ -237,6 +238,59 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     model_destroy(model);
 }
 
+/* What does not run or answer is named, by its process if that is stopped. */
+static void stopped_worker_and_silent_thread_are_named(void **state)
+{
+    static const struct {
+        bool stopped, logger_stopped;
+        uint64_t worker_silent_ns, thread_silent_ns;
+        const char *health;
+    } cases[] = {
+        {false, false, NS_PER_S, 2 * NS_PER_S, "healthy"},
+        {false, false, 0, 4 * NS_PER_S, "thread 2.1 has not answered for 4s"},
+        {false, false, 5 * NS_PER_S, 4 * NS_PER_S,
+         "the main thread of worker 2 has not answered for 5s"},
+        {true, false, 5 * NS_PER_S, 5 * NS_PER_S, "worker 2 does not run (stopped)"},
+        {false, true, 0, 0, "the logger does not run (stopped)"},
+    };
+    static struct histogram queue_waits[3], latency;
+    static struct process_table table = {
+        .count = 2,
+        .process = {{.role = ROLE_WORKER, .slot = 2, .pid = 9}, {.role = ROLE_LOGGER, .pid = 10}}};
+    static struct alerts alerts;
+    static struct marks marks;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct worker_sample worker = {.slot = 2,
+                                       .pid = 9,
+                                       .state = WORKER_SERVING,
+                                       .silent_ns = cases[i].worker_silent_ns};
+        struct thread_sample thread = {.worker = 2,
+                                       .thread = 1,
+                                       .activity = {.state = THREAD_STATE_NONE + 1},
+                                       .silent_ns = cases[i].thread_silent_ns};
+
+        begin_health(&alerts);
+        snapshot.workers = &worker;
+        snapshot.worker_count = 1;
+        snapshot.worker_room = 3;
+        snapshot.queue_waits = queue_waits;
+        snapshot.threads = &thread;
+        snapshot.thread_count = snapshot.thread_room = 1;
+        snapshot.latency = &latency;
+        processes = &table;
+        table.stopped[0] = cases[i].stopped;
+        table.stopped[1] = cases[i].logger_stopped;
+        assert_string_equal(health_after(&alerts, NULL, 0, 1, &marks), cases[i].health);
+        table.stopped[0] = table.stopped[1] = false;
+        worker.silent_ns = thread.silent_ns = 0;
+        assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
+        processes = NULL;
+        model_destroy(model);
+    }
+}
+
 /* Threads that wake up wait a little; at full load they wait much, but no response is late. */
 static void cpu_is_short_only_if_responses_are_late(void **state)
 {
@@ -277,7 +331,7 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
         }
         worst = alerts_worst(&alerts, &more);
         assert_string_equal(worst != NULL
-                                ? alert_describe(worst, &snapshot, &marks, text, sizeof(text))
+                                ? alert_describe(worst, &now, &marks, text, sizeof(text))
                                 : "healthy",
                             cases[i].health);
         model_destroy(model);
@@ -331,6 +385,7 @@ int main(void)
         cmocka_unit_test(alert_begins_after_its_time_and_ends_after_a_pause),
         cmocka_unit_test(default_rules_name_the_cause),
         cmocka_unit_test(dead_worker_is_named_until_it_is_acknowledged),
+        cmocka_unit_test(stopped_worker_and_silent_thread_are_named),
         cmocka_unit_test(cpu_is_short_only_if_responses_are_late),
         cmocka_unit_test(user_rules_are_replaced),
         cmocka_unit_test(list_is_written_as_it_is_read),

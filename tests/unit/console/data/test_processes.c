@@ -24,13 +24,15 @@ static void stat_file_is_parsed(void **state)
     static const char text[] = "77 (a) name) S 1 77 77 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 3 0 "
                                "12345 9000000 321 18446744073709551615 1 1 0\n";
     uint64_t cpu_ns = 0, resident = 0;
+    char letter = 0;
 
     (void)state;
-    assert_int_equal(process_stat_parse(text, 100, 4096, &cpu_ns, &resident), 0);
+    assert_int_equal(process_stat_parse(text, 100, 4096, &cpu_ns, &resident, &letter), 0);
+    assert_int_equal(letter, 'S');
     assert_int_equal(cpu_ns, 2 * NS_PER_S);
     assert_true(resident == 321 * 4096);
-    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &cpu_ns, &resident), -1);
-    assert_int_equal(process_stat_parse("", 100, 4096, &cpu_ns, &resident), -1);
+    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &cpu_ns, &resident, &letter), -1);
+    assert_int_equal(process_stat_parse("", 100, 4096, &cpu_ns, &resident, &letter), -1);
 }
 
 /* This process acts as master; the logger does not exist. */

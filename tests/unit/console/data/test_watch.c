@@ -84,10 +84,36 @@ static void requests_are_counted_between_samples(void **state)
     assert_counted(11 * NEARLY_FULL);
 }
 
+/* The master asks another question each second. */
+static void thread_is_silent_until_it_answers(void **state)
+{
+    struct segment_thread *thread = segment_thread(&segment, 0);
+    const struct snapshot *now = &watch_info(watch)->snapshot;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    (void)state;
+    segment_activity_work(&thread->activity, THREAD_STATE_WRITE, now_ns, "", 0);
+    for (uint64_t second = 0; second < 4; second++) {
+        atomic_store(&segment_master(&segment)->question, second + 1);
+        sample(now_ns + second * NS_PER_S);
+        assert_int_equal(now->threads[0].silent_ns, second * NS_PER_S);
+    }
+    atomic_store(&thread->answer, 3); /* late, but it runs */
+    sample(now_ns + 5 * NS_PER_S);
+    assert_int_equal(now->threads[0].silent_ns, 0);
+    sample(now_ns + 6 * NS_PER_S);
+    assert_int_equal(now->threads[0].silent_ns, NS_PER_S);
+    atomic_store(&thread->answer, 4);
+    sample(now_ns + 7 * NS_PER_S);
+    sample(now_ns + 99 * NS_PER_S); /* no further question */
+    assert_int_equal(now->threads[0].silent_ns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_are_counted_between_samples, begin, end),
+        cmocka_unit_test_setup_teardown(thread_is_silent_until_it_answers, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
