@@ -9,13 +9,11 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { WAIT_KEYS, WAIT_SIGNALS, WAIT_CONTROLLER, WAIT_VIEWS, WAITS = WAIT_VIEWS + VIEW_COUNT };
+enum { WAIT_KEYS, WAIT_SIGNALS, WAIT_OUTPUT, WAIT_CONTROLLER, WAIT_VIEWS, WAITS = WAIT_VIEWS + VIEW_COUNT };
 
 struct loop {
     struct session session;
@@ -102,11 +100,12 @@ static uint64_t log_due_ns(const struct session *session)
     return session->timeline.frozen ? UINT64_MAX : watch_log_due_ns(session->watch);
 }
 
-/* When to draw the answers of a question; a tiny screen shows none. */
+/* When to draw the answers of a question; a tiny screen and a stalled one show none. */
 static uint64_t dialog_due(const struct session *session)
 {
-    return session->screen.tiny ? UINT64_MAX
-                                : dialog_due_ns(controller_dialog(session->controller));
+    return session->screen.tiny || screen_output() >= 0
+               ? UINT64_MAX
+               : dialog_due_ns(controller_dialog(session->controller));
 }
 
 /* Waiting */
@@ -114,21 +113,6 @@ static uint64_t dialog_due(const struct session *session)
 static void interrupt_session(struct session *session)
 {
     session->ending = session->next->interrupted = true;
-}
-
-static void handle_signals(struct loop *loop)
-{
-    struct session *session = &loop->session;
-    struct signalfd_siginfo info;
-
-    while (read(loop->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGCONT) {
-            screen_resize(&session->screen);
-            session->dirty = true;
-        } else {
-            interrupt_session(session);
-        }
-    }
 }
 
 static void handle_keys(struct session *session, short events)
@@ -162,6 +146,7 @@ static void wait_for_events(struct loop *loop)
     struct pollfd waits[WAITS] = {
         [WAIT_KEYS] = {.fd = STDIN_FILENO, .events = POLLIN},
         [WAIT_SIGNALS] = {.fd = loop->signals, .events = POLLIN},
+        [WAIT_OUTPUT] = {.fd = screen_output(), .events = POLLOUT},
         [WAIT_CONTROLLER] = {.fd = controller_descriptor(session->controller), .events = POLLIN}};
     bool views = false;
 
@@ -173,8 +158,8 @@ static void wait_for_events(struct loop *loop)
                             .events = POLLIN};
     if (poll(waits, WAITS, timeout_ms(loop)) <= 0)
         return;
-    if (waits[WAIT_SIGNALS].revents != 0)
-        handle_signals(loop);
+    if (waits[WAIT_SIGNALS].revents != 0 && screen_signalled(&session->screen, loop->signals))
+        interrupt_session(session);
     if (waits[WAIT_KEYS].revents != 0)
         handle_keys(session, waits[WAIT_KEYS].revents);
     if (waits[WAIT_CONTROLLER].revents != 0)
@@ -197,7 +182,7 @@ static void run_until_end(struct loop *loop)
         refresh_states_if_due(loop);
         session->dirty |= clock_monotonic_ns() >= dialog_due(session);
         session->ending |= session->failure != NULL;
-        if (session->dirty && !session->ending) {
+        if (session->dirty && !session->ending && screen_ready()) {
             frame_draw(session);
             session->dirty = false;
         }

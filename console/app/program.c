@@ -14,10 +14,8 @@
 #include <curses.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 /* The loop of a menu */
@@ -208,18 +206,6 @@ static void click_menu(struct menu *menu, int y, int x)
         menu->selected = item;
 }
 
-static void handle_menu_signals(struct menu *menu, int signals)
-{
-    struct signalfd_siginfo info;
-
-    while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGCONT)
-            screen_resize(&menu->screen);
-        else
-            menu->ended = menu->interrupted = true;
-    }
-}
-
 static void handle_menu_keys(struct menu *menu, short events)
 {
     int code, keys = 0;
@@ -248,15 +234,19 @@ static void loop_menu(struct menu *menu, int signals)
 {
     while (!menu->ended) {
         struct pollfd waits[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                                 {.fd = signals, .events = POLLIN}};
+                                 {.fd = signals, .events = POLLIN},
+                                 {.events = POLLOUT}};
 
-        screen_begin();
-        menu->draw(menu);
-        screen_show();
-        if (poll(waits, 2, menu->refresh_ms) == 0)
+        if (screen_ready()) {
+            screen_begin();
+            menu->draw(menu);
+            screen_show();
+        }
+        waits[2].fd = screen_output();
+        if (poll(waits, ARRAY_LENGTH(waits), menu->refresh_ms) == 0)
             menu->update(menu);
-        if (waits[1].revents != 0)
-            handle_menu_signals(menu, signals);
+        if (waits[1].revents != 0 && screen_signalled(&menu->screen, signals))
+            menu->ended = menu->interrupted = true;
         if (waits[0].revents != 0)
             handle_menu_keys(menu, waits[0].revents);
     }

@@ -1,6 +1,10 @@
 #include "console/ui/screen.h"
 
+#include "common/clock.h"
+
 #include <curses.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,12 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/signalfd.h>
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
 
-enum { ESCAPE_DELAY_MS = 25 };
+enum {
+    ESCAPE_DELAY_MS = 25,
+    FRAME_MS = 50,  /* how long a frame may wait for the terminal before others are dropped */
+    LEAVE_MS = 200, /* the same of the sequences that restore it */
+};
 
 /* The terminal marks pasted text. Terminals that do not know these modes ignore them. */
 static const char paste_marks_on[] = "\033[?2004h", paste_marks_off[] = "\033[?2004l";
@@ -30,17 +40,153 @@ static struct {
 } input;
 
 /*
+ * Output. Curses writes into memory, because it would wait for a terminal that takes no bytes; a
+ * descriptor of our own, that does not block, takes them from there. Curses is not called while
+ * bytes are left, so what it believes to be on the screen will be there. The descriptors of the
+ * process stay as they are: the shell and others share them.
+ */
+static struct {
+    int fd;       /* the terminal; -1: not open */
+    FILE *memory; /* curses writes here */
+    char *bytes;
+    size_t count, written, room;
+} output = {.fd = -1};
+
+/* Opens the terminal of the standard output again, for writing, without blocking. Or -1. */
+static int open_again(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    unsigned device, wanted;
+
+    if (fd >= 0 && ioctl(fd, TIOCGDEV, &device) == 0 &&
+        ioctl(STDOUT_FILENO, TIOCGDEV, &wanted) == 0 && device == wanted)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The terminal of another user opens only as the controlling one; else output blocks. */
+static int open_output(void)
+{
+    int memory = memfd_create("wsconsole", MFD_CLOEXEC);
+
+    output.memory = memory >= 0 ? fdopen(memory, "w") : NULL;
+    if (output.memory == NULL) {
+        if (memory >= 0)
+            close(memory);
+        return -1;
+    }
+    output.fd = open_again("/proc/self/fd/1");
+    if (output.fd < 0)
+        output.fd = open_again("/dev/tty");
+    if (output.fd < 0)
+        output.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return output.fd < 0 ? -1 : 0;
+}
+
+static void close_output(void)
+{
+    if (output.memory != NULL)
+        fclose(output.memory);
+    if (output.fd >= 0)
+        close(output.fd);
+    output.memory = NULL;
+    output.fd = -1;
+    output.count = output.written = 0;
+}
+
+/* Room for COUNT more bytes. Out of memory, they are lost, and the next frame is a whole one. */
+static bool make_output_room(size_t count)
+{
+    char *larger;
+
+    if (output.count + count <= output.room)
+        return true;
+    larger = realloc(output.bytes, output.count + count);
+    if (larger == NULL) {
+        screen_invalidate();
+        return false;
+    }
+    output.bytes = larger;
+    output.room = output.count + count;
+    return true;
+}
+
+static void add_output(const char *text)
+{
+    size_t length = strlen(text);
+
+    if (!make_output_room(length))
+        return;
+    memcpy(output.bytes + output.count, text, length);
+    output.count += length;
+}
+
+/* Takes what curses wrote. */
+static void take_frame(void)
+{
+    int memory = fileno(output.memory);
+    off_t length = lseek(memory, 0, SEEK_CUR);
+
+    if (length > 0 && make_output_room((size_t)length) &&
+        pread(memory, output.bytes + output.count, (size_t)length, 0) == length)
+        output.count += (size_t)length;
+    lseek(memory, 0, SEEK_SET);
+}
+
+bool screen_ready(void)
+{
+    while (output.written < output.count) {
+        ssize_t written =
+            write(output.fd, output.bytes + output.written, output.count - output.written);
+
+        if (written < 0 && (errno == EAGAIN || errno == EINTR))
+            return false;
+        if (written < 0)
+            break; /* the terminal is gone */
+        output.written += (size_t)written;
+    }
+    output.count = output.written = 0;
+    return true;
+}
+
+/*
+ * Writes for at most LIMIT_MS. It waits by select(), by which the tests tell it from the rest of a
+ * program that waits for events.
+ */
+static void write_output(unsigned limit_ms)
+{
+    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + limit_ms * NS_PER_MS;
+
+    while (!screen_ready() && now_ns < until_ns) {
+        struct timeval rest = {.tv_usec = (suseconds_t)((until_ns - now_ns) / 1000)};
+        fd_set set;
+
+        FD_ZERO(&set);
+        FD_SET(output.fd, &set);
+        select(output.fd + 1, NULL, &set, NULL, &rest);
+        now_ns = clock_monotonic_ns();
+    }
+}
+
+int screen_output(void)
+{
+    return output.written < output.count ? output.fd : -1;
+}
+
+/*
  * Crash guard: restores the terminal if the process crashes. All is prepared in advance, because
  * the handler may only make async-signal-safe calls.
  */
-static struct termios mode_before;
+static struct termios mode_before, own_mode;
 static char leave_text[256];
 static size_t leave_length;
 static char own_stack[16384];
 
 static void restore_and_die(int number)
 {
-    ssize_t ignored = write(STDOUT_FILENO, leave_text, leave_length);
+    ssize_t ignored = write(output.fd, leave_text, leave_length);
 
     (void)ignored;
     tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
@@ -91,22 +237,40 @@ static void lay_out_screen(struct screen *screen, int height, int width)
     screen->foot = canvas_part(&screen->all, height - 1, 0, 1, width);
 }
 
-static void mark_pastes(const char *mode)
+/*
+ * Bytes as they are typed and written; only the keys of signals act. Curses cannot set it, because
+ * its output is no terminal. Without flow control: Ctrl-S would stop the screen until Ctrl-Q.
+ */
+static void set_own_mode(void)
 {
-    fputs(mode, stdout);
-    fflush(stdout);
+    own_mode = mode_before;
+    own_mode.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IGNCR | IXON);
+    own_mode.c_oflag &= ~(tcflag_t)(ONLCR | TABDLY);
+    own_mode.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    own_mode.c_lflag |= ISIG;
+    own_mode.c_cc[VMIN] = 1;
+    own_mode.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &own_mode);
 }
 
-/* Ctrl-S would stop all output, and with it the console, until Ctrl-Q. */
-static void turn_off_flow_control(void)
+/* Curses cannot ask its output for the size. */
+static void adopt_size(void)
 {
-    struct termios mode;
+    struct winsize size;
 
-    if (tcgetattr(STDIN_FILENO, &mode) != 0)
-        return;
-    mode.c_iflag &= ~(tcflag_t)IXON;
-    tcsetattr(STDIN_FILENO, TCSANOW, &mode);
-    def_prog_mode(); /* curses sets it again after a suspension */
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+}
+
+/* Ends curses, whose terminal is not started. */
+static void forget_terminal(void)
+{
+    if (terminal != NULL) {
+        endwin();
+        delscreen(terminal);
+    }
+    terminal = NULL;
+    close_output();
 }
 
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
@@ -120,32 +284,36 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
         return -1;
     }
     tcgetattr(STDIN_FILENO, &mode_before);
-    terminal = newterm(NULL, stdout, stdin);
+    if (open_output() != 0) {
+        snprintf(why, size, "cannot open the terminal: %s", strerror(errno));
+        close_output();
+        return -1;
+    }
+    terminal = newterm(NULL, output.memory, stdin);
     if (terminal == NULL) {
+        forget_terminal();
         snprintf(why, size, "unknown terminal type '%s'; set TERM to a known one, or use --once",
                  type != NULL ? type : "");
         return -1;
     }
     if (cursor_address == NULL) {
-        endwin();
-        delscreen(terminal);
-        terminal = NULL;
+        forget_terminal();
         snprintf(why, size,
                  "terminal type '%s' cannot show a full screen; set TERM to the type of your "
                  "terminal, or use --once",
                  type != NULL ? type : "");
         return -1;
     }
-    cbreak();
-    noecho();
     nonl();
-    turn_off_flow_control();
+    typeahead(-1);
+    set_own_mode();
+    adopt_size();
     leaveok(stdscr, TRUE);
     curs_set(0);
     mouseinterval(0);
     memset(&input, 0, sizeof(input));
     screen_adjust(screen, theme, ascii, mouse);
-    mark_pastes(paste_marks_on);
+    add_output(paste_marks_on);
     lay_out_screen(screen, LINES, COLS);
     return 0;
 }
@@ -161,7 +329,11 @@ void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii)
 
 void screen_bell(void)
 {
+    if (!screen_ready())
+        return;
     beep();
+    take_frame();
+    write_output(FRAME_MS);
 }
 
 /* The fonts of the Linux console have blocks but no braille. */
@@ -182,30 +354,84 @@ void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mou
 
 void screen_resize(struct screen *screen)
 {
-    struct winsize size;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
-        resizeterm(size.ws_row, size.ws_col);
-    mark_pastes(paste_marks_on);
+    adopt_size();
+    if (screen_ready())
+        add_output(paste_marks_on); /* another terminal may have been attached, as by tmux */
     lay_out_screen(screen, LINES, COLS);
     screen_invalidate();
+}
+
+/* What a terminal does not take in time, it does not get. */
+static void leave_terminal(void)
+{
+    add_output(paste_marks_off);
+    endwin();
+    take_frame();
+    /*
+     * endwin() shows the cursor too early for terminals that save its visibility with its position
+     * (those based on libvterm): leaving full-screen mode then restores the hidden cursor.
+     */
+    if (cursor_normal != NULL)
+        add_output(cursor_normal);
+    write_output(LEAVE_MS);
+    tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
 }
 
 void screen_stop(void)
 {
     if (terminal == NULL)
         return;
-    mark_pastes(paste_marks_off);
-    endwin();
-    /*
-     * endwin() shows the cursor too early for terminals that save its visibility with its position
-     * (those based on libvterm): leaving full-screen mode then restores the hidden cursor.
-     */
-    if (cursor_normal != NULL)
-        putp(cursor_normal);
-    fflush(stdout);
+    leave_terminal();
     delscreen(terminal);
     terminal = NULL;
+    close_output();
+}
+
+/*
+ * Ctrl-Z: the shell has the terminal until it continues this process. Without a shell that could
+ * continue it, the kernel ignores the signal.
+ */
+static void suspend_console(void)
+{
+    sigset_t stop;
+
+    leave_terminal();
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    signal(SIGTSTP, SIG_DFL);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+static void resume_console(struct screen *screen)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &own_mode);
+    screen_resize(screen);
+}
+
+bool screen_signalled(struct screen *screen, int signals)
+{
+    struct signalfd_siginfo info;
+    bool end = false;
+
+    while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        switch (info.ssi_signo) {
+        case SIGWINCH:
+            screen_resize(screen);
+            break;
+        case SIGTSTP:
+            suspend_console();
+            resume_console(screen);
+            break;
+        case SIGCONT:
+            resume_console(screen);
+            break;
+        default:
+            end = true;
+            break;
+        }
+    return end;
 }
 
 /* Reads what was typed. Returns false if nothing is typed within TIMEOUT_MS. */
@@ -254,8 +480,11 @@ void screen_begin(void)
 
 void screen_show(void)
 {
-    if (off_screen == NULL)
-        refresh();
+    if (off_screen != NULL || !screen_ready())
+        return;
+    refresh();
+    take_frame();
+    write_output(FRAME_MS);
 }
 
 void screen_invalidate(void)
@@ -274,6 +503,7 @@ int screen_signals(void)
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGWINCH);
     sigaddset(&set, SIGCONT);
+    sigaddset(&set, SIGTSTP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return -1;
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

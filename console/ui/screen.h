@@ -39,7 +39,7 @@ void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii);
 /* Changes these three settings while the screen is started. */
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 
-/* Rings the bell of the terminal. */
+/* Rings the bell of the terminal, unless it takes no bytes. */
 void screen_bell(void);
 
 /* Adopts the current size of the terminal; also after the process was stopped. */
@@ -49,10 +49,16 @@ void screen_resize(struct screen *screen);
 void screen_stop(void);
 
 /*
- * Blocks the signals that end, resize or resume the console; returns a signalfd for them, or -1
- * with errno.
+ * Blocks the signals that end, resize, stop or resume the console; returns a signalfd for them, or
+ * -1 with errno.
  */
 int screen_signals(void);
+
+/*
+ * Resizes, stops (Ctrl-Z) or resumes as the signals in SIGNALS, a descriptor of screen_signals(),
+ * say. True: one of them ends the console.
+ */
+bool screen_signalled(struct screen *screen, int signals);
 
 /* The code of the next key (see keys.h), or -1 if none is waiting. */
 int screen_key(void);
@@ -60,10 +66,18 @@ int screen_key(void);
 /* The mouse event of the last key, which was KEY_MOUSE. */
 struct pointer_event screen_pointer(void);
 
-/* A frame: screen_begin() clears it, screen_show() writes what changed to the terminal. After
- * screen_invalidate() the next frame is written in full. */
+/*
+ * A frame: screen_begin() clears it, screen_show() writes what changed to the terminal, without
+ * waiting for one that takes no bytes (Ctrl-S, a hung connection). Draw only if screen_ready(): it
+ * continues the frame before, and is false while the terminal has not taken all of it; frames are
+ * then dropped. After screen_invalidate() the next frame is written in full.
+ */
+bool screen_ready(void);
 void screen_begin(void);
 void screen_show(void);
 void screen_invalidate(void);
+
+/* The descriptor to poll for POLLOUT while a frame is not written whole; else -1. */
+int screen_output(void);
 
 #endif

@@ -328,6 +328,16 @@ static bool polls(const struct terminal *terminal)
     return number == SYS_ppoll;
 }
 
+/* True in a system call that writes, or waits until the console's output can be written. */
+static bool is_writing(long number)
+{
+#ifdef SYS_select
+    if (number == SYS_select)
+        return true;
+#endif
+    return number == SYS_write || number == SYS_pselect6;
+}
+
 /* True if the program neither computes nor writes: it has drawn a whole frame. */
 static bool rests(const struct terminal *terminal)
 {
@@ -337,7 +347,7 @@ static bool rests(const struct terminal *terminal)
     if (state != 'S')
         return state != 'R' && state != 'D';
     number = system_call(terminal);
-    return number != SYS_write && number != -1;
+    return !is_writing(number) && number != -1;
 }
 
 bool terminal_settle(struct terminal *terminal)
@@ -492,6 +502,15 @@ int terminal_wait_end(struct terminal *terminal)
     while (terminal->ended && read_output(terminal, POLL_MS))
         ; /* drain the rest */
     return terminal->ended ? terminal->status : -1;
+}
+
+bool terminal_ends_unread(struct terminal *terminal)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+
+    while (!has_ended(terminal) && clock_monotonic_ns() < deadline_ns)
+        usleep(POLL_MS * 1000);
+    return terminal->ended;
 }
 
 bool terminal_in_full_screen(const struct terminal *terminal)

@@ -56,6 +56,9 @@ bool terminal_shows_no_more(struct terminal *terminal, const char *text);
 /* Waits for the program to exit; returns its wait status, or -1 at the deadline. */
 int terminal_wait_end(struct terminal *terminal);
 
+/* The same, but reads none of its output. Returns false at the deadline. */
+bool terminal_ends_unread(struct terminal *terminal);
+
 /* The current screen, one line each, without trailing blanks. Valid until the next call. */
 const char *terminal_text(struct terminal *terminal);
 

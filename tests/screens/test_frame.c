@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "patience.h"
 #include "stage.h"
 
 #include <signal.h>
@@ -639,6 +640,50 @@ static void recorded_session_is_replayed(void **state)
     unlink(path);
 }
 
+static bool has_grown(const char *path, off_t *size)
+{
+    struct stat now;
+    bool grown = stat(path, &now) == 0 && now.st_size > *size;
+
+    *size = grown ? now.st_size : *size;
+    return grown;
+}
+
+/* Lets the console draw more than a terminal buffers of which nobody reads, while it records. */
+static void stall(const char *path)
+{
+    off_t size = 0;
+
+    for (int i = 0; i < 8; i++) {
+        terminal_resize(terminal, 49 - i, 200);
+        WAIT_UNTIL(has_grown(path, &size));
+    }
+}
+
+/*
+ * A terminal that takes no bytes, as after Ctrl-S or behind a hung ssh, stops neither the recording
+ * nor a signal. When it takes them again it shows the present.
+ */
+static void stalled_terminal_stops_nothing(void **state)
+{
+    char path[64];
+    const char *record[] = {"-r", "30", "--record", path, NULL};
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
+    unlink(path);
+    stage_open(50, 200, record, NULL);
+    ASSERT_SHOWS("REC ", "10.0k total");
+    stall(path);
+    fixture_add(fixture, METRIC_requests, 100000);
+    terminal_resize(terminal, 50, 200);
+    ASSERT_SHOWS("REC ", "110k total", "? help  q quit");
+    stall(path);
+    kill(terminal_pid(terminal), SIGTERM);
+    assert_true(terminal_ends_unread(terminal));
+    unlink(path);
+}
+
 /* Moves the selection to NAME; other servers on the machine may be in the menu, too. */
 static void go_to(const char *name)
 {
@@ -1026,6 +1071,7 @@ int main(void)
         cmocka_unit_test_teardown(key_hints_are_clickable_and_fit, stage_teardown),
         cmocka_unit_test_teardown(dialog_accepts_clicks, stage_teardown),
         cmocka_unit_test_teardown(recorded_session_is_replayed, stage_teardown),
+        cmocka_unit_test_teardown(stalled_terminal_stops_nothing, stage_teardown),
         cmocka_unit_test_teardown(menu_selects_one_of_several_servers, stage_teardown),
         cmocka_unit_test_teardown(all_servers_are_in_one_list, stage_teardown),
         cmocka_unit_test_teardown(settings_are_read_from_console_ini, stage_teardown),
