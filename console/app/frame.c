@@ -9,6 +9,7 @@
 #include "console/views/subject.h"
 #include "console/views/views.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -387,15 +388,15 @@ static void draw_message(const struct canvas *foot, bool bad, const char *messag
 }
 
 /* Each key does something else live, in the past and in a recording, or nothing. */
-static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
+static struct help_context help_context_of(const struct session *session, const struct view *view)
 {
-    const struct view *view = shown_view(frame);
-    const struct grid *grid = frame->scene.grid;
-    bool frozen = frame->session->timeline.frozen, replay = frame->replay != NULL;
-    bool page = controller_page(frame->session->controller) != NULL;
-    const struct help_context context = {
-        .changes = controller_restriction(frame->session->controller) == NULL && !replay &&
-                   controller_offers_commands(frame->session->controller),
+    const struct grid *grid = session_grid(session);
+    bool frozen = session->timeline.frozen, replay = watch_replays(session->watch);
+
+    return (struct help_context){
+        .changes = controller_restriction(session->controller) == NULL && !replay &&
+                   controller_offers_commands(session->controller),
+        .server = view->server_keys,
         .list = grid != NULL && grid->rows.height > 0,
         .selecting = grid != NULL && grid->selecting,
         .freeze = !replay  ? (frozen ? "resume" : "freeze")
@@ -405,17 +406,37 @@ static void draw_hints(const struct frame *frame, const struct canvas *foot, int
                    : frozen ? "1 s back"
                             : "past",
     };
+}
 
-    if (frame->overlays->help || frame->overlays->detail || page)
-        help_draw_brief_text(foot, 1, end, frame->overlays->help || page);
+/* The hints of VIEW at present; NULL: none. */
+static const struct view_hint *hints_of(const struct session *session, const struct view *view)
+{
+    return view->hints_now != NULL ? view->hints_now(session->views[session->view].state)
+                                   : view->hints;
+}
+
+size_t frame_actions(const struct session *session, struct help_item *items)
+{
+    struct scene scene = session_scene(session);
+    const struct view *view = session->overlays.subject ? &subject_view : session_view(session);
+    const struct help_context context = help_context_of(session, view);
+    bool has_data = model_now(scene.model) != NULL && view_has_data(view, &scene);
+
+    return help_items(has_data ? hints_of(session, view) : NULL, &context, items);
+}
+
+static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
+{
+    const struct view *view = shown_view(frame);
+    bool page = controller_page(frame->session->controller) != NULL;
+    const struct help_context context = help_context_of(frame->session, view);
+
+    if (frame->overlays->help || frame->overlays->detail || frame->overlays->actions || page)
+        help_draw_brief_text(foot, 1, end, !frame->overlays->detail);
     else if (frame->now != NULL && !view_has_data(view, &frame->scene))
         help_draw_brief(foot, 1, end, NULL, &context);
     else
-        help_draw_brief(foot, 1, end,
-                        view->hints_now != NULL
-                            ? view->hints_now(frame->session->views[frame->session->view].state)
-                            : view->hints,
-                        &context);
+        help_draw_brief(foot, 1, end, hints_of(frame->session, view), &context);
 }
 
 static void draw_foot(const struct frame *frame, const struct canvas *foot)
@@ -544,8 +565,9 @@ static void draw_border(const struct canvas *box, bool ascii)
  * "key  help". Returns the line number after it.
  */
 static int draw_popup_line(const struct canvas *inside, int y, const struct lines *lines,
-                           char *line)
+                           char *line, bool selected)
 {
+    enum tone tone = selected ? TONE_SELECTED : TONE_NORMAL;
     char *tab = strchr(line, '\t'), piece[WIDEST * MB_LEN_MAX + 1];
     const char *value = tab != NULL ? tab + 1 : line, *gap = strstr(value, "  ");
     int from = tab != NULL ? lines->label + 2 : 0;
@@ -553,11 +575,13 @@ static int draw_popup_line(const struct canvas *inside, int y, const struct line
 
     if (hang >= (inside->width - from) * 2 / 3)
         hang = 0;
+    if (selected)
+        canvas_repeat(inside, y, 0, inside->width, tone, L' ');
     if (tab != NULL)
-        canvas_print(inside, y, 0, TONE_TITLE, "%.*s", (int)(tab - line), line);
+        canvas_print(inside, y, 0, selected ? tone : TONE_TITLE, "%.*s", (int)(tab - line), line);
     do {
         snprintf(piece, sizeof(piece), "%.*s", (int)text_piece(value, inside->width - from), value);
-        canvas_text(inside, y++, from, TONE_NORMAL, piece);
+        canvas_text(inside, y++, from, tone, piece);
         value += strlen(piece);
         value += strspn(value, " ");
         from += hang;
@@ -566,25 +590,45 @@ static int draw_popup_line(const struct canvas *inside, int y, const struct line
     return y;
 }
 
+/* Where the lines of a box were last drawn; the last entry is the end of the last line. */
+static struct {
+    struct canvas inside;
+    int row[LINES_MOST + 1], count;
+} drawn_box;
+
+/* SELECTED is a line that is scrolled into sight; -1: none. */
 static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
-                     const struct canvas *body)
+                     const struct canvas *body, int selected)
 {
     int most = (body->width < WIDEST ? body->width : WIDEST) - 2 * FRAME, height = 0, y;
     struct canvas box, inside = {.height = 0};
 
     split_lines(lines);
     inside.width = popup_width(lines, most);
-    for (int i = 0; i < lines->count; i++)
-        height = draw_popup_line(&inside, height, lines, lines->line[i]); /* nowhere */
+    for (int i = 0; i < lines->count; i++) {
+        drawn_box.row[i] = height;
+        height = draw_popup_line(&inside, height, lines, lines->line[i], false); /* nowhere */
+    }
+    drawn_box.row[lines->count] = height;
+    drawn_box.count = lines->count;
     box.height = height + FRAME < body->height ? height + FRAME : body->height;
     box = canvas_part(body, body->height - box.height, (body->width - inside.width) / 2 - FRAME,
                       box.height, inside.width + 2 * FRAME);
     draw_border(&box, ascii);
     inside = canvas_part(&box, 1, FRAME, box.height - FRAME, inside.width);
+    if (selected >= 0 && selected < lines->count) {
+        int top = drawn_box.row[selected], least = drawn_box.row[selected + 1] - inside.height;
+
+        scroll->top = scroll->top > top ? top : scroll->top < least ? least : scroll->top;
+    }
     scroll_fit(scroll, height, inside.height);
+    drawn_box.inside = inside;
     y = -scroll->top;
-    for (int i = 0; i < lines->count; i++)
-        y = draw_popup_line(&inside, y, lines, lines->line[i]);
+    for (int i = 0; i < lines->count; i++) {
+        drawn_box.row[i] = y;
+        y = draw_popup_line(&inside, y, lines, lines->line[i], i == selected);
+    }
+    drawn_box.row[lines->count] = y;
     canvas_text(&box, box.height - 1, FRAME, TONE_DIM,
                 height > inside.height ? " PgUp PgDn, Esc closes " : " Esc closes ");
 }
@@ -597,7 +641,7 @@ static void draw_row_popup(struct scroll *scroll, const struct scene *scene,
 {
     memset(&lines, 0, sizeof(lines));
     write_row(&lines, scene);
-    draw_box(scroll, &lines, scene->ascii, body);
+    draw_box(scroll, &lines, scene->ascii, body, -1);
 }
 
 static void draw_text_popup(struct scroll *scroll, const char *text, bool ascii,
@@ -605,7 +649,37 @@ static void draw_text_popup(struct scroll *scroll, const char *text, bool ascii,
 {
     memset(&lines, 0, sizeof(lines));
     snprintf(lines.text, sizeof(lines.text), "%s", text);
-    draw_box(scroll, &lines, ascii, body);
+    draw_box(scroll, &lines, ascii, body, -1);
+}
+
+/* Draws the menu of what can be done over BODY. */
+static void draw_actions(const struct frame *frame, const struct canvas *body)
+{
+    struct help_item items[ACTION_COUNT];
+    size_t count = frame_actions(frame->session, items);
+    FILE *out;
+
+    memset(&lines, 0, sizeof(lines));
+    out = fmemopen(lines.text, sizeof(lines.text) - 1, "w");
+    if (out == NULL)
+        return;
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s\t%c%s\n", key_table[items[i].action].shown,
+                toupper((unsigned char)items[i].words[0]), items[i].words + 1);
+    fclose(out);
+    draw_box(&frame->overlays->actions_scroll, &lines, frame->scene.ascii, body,
+             (int)frame->overlays->action_selected);
+}
+
+int frame_action_item_at(int y, int x)
+{
+    if (!canvas_holds(&drawn_box.inside, y, x))
+        return -1;
+    for (int i = 0; i < drawn_box.count; i++)
+        if (y - drawn_box.inside.y >= drawn_box.row[i] &&
+            y - drawn_box.inside.y < drawn_box.row[i + 1])
+            return i;
+    return -1;
 }
 
 /* The body without a daemon: why, and what to do */
@@ -659,7 +733,8 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
     struct canvas line = canvas_part(body, height, 0, 1, body->width);
 
     if (frame->overlays->help) {
-        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), frame->now);
+        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), frame->now,
+                  frame->overlays->sought);
         return;
     }
     if (frame->now == NULL) {
@@ -686,7 +761,9 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
     line = canvas_part(body, body->height - 1, 0, 1, body->width);
     if (timed)
         draw_time(frame, &line);
-    if (page != NULL)
+    if (frame->overlays->actions)
+        draw_actions(frame, &upper);
+    else if (page != NULL)
         draw_text_popup(&frame->overlays->page_scroll, page, frame->scene.ascii, &upper);
 }
 

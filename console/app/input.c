@@ -99,6 +99,17 @@ static bool open_subject(struct session *session)
            session_show_subject(session, &filter, why, sizeof(why)) == 0;
 }
 
+static void open_actions(struct session *session)
+{
+    struct scene scene = session_scene(session);
+
+    if (model_now(scene.model) == NULL)
+        return; /* no server, no view */
+    session->overlays.actions = true;
+    session->overlays.action_selected = 0;
+    session->overlays.actions_scroll = (struct scroll){0};
+}
+
 /*
  * Enter shows the details of a row, then the requests of its subject; or first these and then the
  * details, if the list says so. Enter again closes the details.
@@ -109,8 +120,10 @@ static void open_row(struct session *session)
     struct grid *grid = session_grid(session);
     struct overlays *overlays = &session->overlays;
 
-    if (grid->list == NULL || (grid->shown == 0 && !overlays->subject))
+    if (grid->list == NULL || (grid->shown == 0 && !overlays->subject)) {
+        open_actions(session);
         return;
+    }
     if (!grid->selecting && !overlays->subject)
         grid_key(grid, &scene, ACTION_DOWN);
     if (!overlays->subject && grid->list->opens != overlays->detail && open_subject(session)) {
@@ -244,6 +257,10 @@ static void act_everywhere(struct session *session, enum action action)
         break;
     case ACTION_HELP:
         session->overlays.help = !session->overlays.help;
+        session->overlays.sought[0] = '\0';
+        break;
+    case ACTION_MENU:
+        open_actions(session);
         break;
     case ACTION_CLOSE:
         close_topmost(session);
@@ -263,6 +280,24 @@ static void act_everywhere(struct session *session, enum action action)
 
 /* Keys */
 
+/* Scrolls and searches, as less does. */
+static bool act_in_help(struct session *session, enum action action)
+{
+    struct overlays *overlays = &session->overlays;
+
+    switch (action) {
+    case ACTION_FILTER:
+        prompt_open_search(session);
+        return true;
+    case ACTION_NEXT:
+    case ACTION_MARK_PREVIOUS:
+        help_find(&overlays->help_scroll, overlays->sought, action == ACTION_NEXT ? 1 : -1);
+        return true;
+    default:
+        return scroll_key(&overlays->help_scroll, action);
+    }
+}
+
 /*
  * Offers the action to the overlay, the view and its list. Returns false if none of them uses it.
  */
@@ -274,7 +309,7 @@ static bool act_in_view(struct session *session, enum action action)
     bool page = action == ACTION_PAGE_UP || action == ACTION_PAGE_DOWN;
 
     if (overlays->help)
-        return scroll_key(&overlays->help_scroll, action);
+        return act_in_help(session, action);
     if (controller_page(session->controller) != NULL) {
         if (action == ACTION_OPEN) {
             controller_close_page(session->controller);
@@ -297,8 +332,44 @@ static bool act_in_view(struct session *session, enum action action)
     return grid_key(scene.grid, &scene, action);
 }
 
+static void act_by_key(struct session *session, enum action action);
+
+/* Does what item NUMBER of the menu says. */
+static void act_by_item(struct session *session, size_t number)
+{
+    struct help_item items[ACTION_COUNT];
+    size_t count = frame_actions(session, items);
+
+    session->overlays.actions = false;
+    if (number < count)
+        act_by_key(session, items[number].action);
+}
+
+/* Moves in the menu; any other key closes it, and true if that is all. */
+static bool act_in_actions(struct session *session, enum action action)
+{
+    struct help_item items[ACTION_COUNT];
+    struct overlays *overlays = &session->overlays;
+    struct scroll selected = {.top = (int)overlays->action_selected,
+                              .page = overlays->actions_scroll.page};
+
+    if (scroll_key(&selected, action)) {
+        scroll_fit(&selected, (int)frame_actions(session, items), 1);
+        overlays->action_selected = (size_t)selected.top;
+        return true;
+    }
+    if (action == ACTION_OPEN) {
+        act_by_item(session, overlays->action_selected);
+        return true;
+    }
+    overlays->actions = false;
+    return action == ACTION_MENU || action == ACTION_CLOSE || action == ACTION_QUIT;
+}
+
 static void act_by_key(struct session *session, enum action action)
 {
+    if (session->overlays.actions && act_in_actions(session, action))
+        return;
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (view_table[i]->action == action) {
             session_show_view(session, i);
@@ -318,7 +389,9 @@ static void click_screen(struct session *session, int y, int x)
     enum action action = frame_action_at(&session->screen, y, x);
     bool again;
 
-    if (action != ACTION_NONE)
+    if (session->overlays.actions && frame_action_item_at(y, x) >= 0)
+        act_by_item(session, (size_t)frame_action_item_at(y, x));
+    else if (action != ACTION_NONE)
         act_by_key(session, action);
     else if (tab >= 0)
         session_show_view(session, (size_t)tab);
@@ -340,7 +413,9 @@ static void wheel(struct session *session, enum action action)
     struct scroll *overlay = session_overlay_scroll(session);
 
     for (int i = 0; i < WHEEL_LINES; i++) {
-        if (overlay != NULL)
+        if (session->overlays.actions)
+            act_in_actions(session, action);
+        else if (overlay != NULL)
             scroll_key(overlay, action);
         else if (model_now(scene.model) != NULL &&
                  (view->key == NULL ||

@@ -13,7 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAIT_KEYS, WAIT_SIGNALS, WAIT_OUTPUT, WAIT_CONTROLLER, WAIT_VIEWS, WAITS = WAIT_VIEWS + VIEW_COUNT };
+enum {
+    WAIT_KEYS,
+    WAIT_SIGNALS,
+    WAIT_OUTPUT,
+    WAIT_CONTROLLER,
+    WAIT_VIEWS,
+    WAITS = WAIT_VIEWS + VIEW_COUNT
+};
 
 struct loop {
     struct session session;

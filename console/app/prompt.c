@@ -425,6 +425,24 @@ void prompt_open_command(struct session *session)
     session->commands.at = session->commands.count;
 }
 
+/* The search in the help */
+
+static void search_help(void *context, const char *text)
+{
+    struct session *session = context;
+    struct overlays *overlays = &session->overlays;
+
+    snprintf(overlays->sought, sizeof(overlays->sought), "%s", text);
+    if (text[0] != '\0' && !help_find(&overlays->help_scroll, overlays->sought, 0))
+        controller_report(session->controller, true, "the help does not have '%s'",
+                          overlays->sought);
+}
+
+void prompt_open_search(struct session *session)
+{
+    controller_prompt(session->controller, " search: ", "", search_help, session);
+}
+
 /* The filter */
 
 static void filter_changed(void *context, const char *text)

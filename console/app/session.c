@@ -148,6 +148,7 @@ void session_show_view(struct session *session, size_t view)
 
     session->view = view;
     session->overlays.help = false;
+    session->overlays.actions = false;
     session->overlays.detail = false;
     hide_subject(session);
     controller_close_page(session->controller);
@@ -214,7 +215,9 @@ void session_switch_scenario(struct session *session, const struct lab_scenario 
 
 bool session_close_overlay(struct session *session)
 {
-    if (session->overlays.help)
+    if (session->overlays.actions)
+        session->overlays.actions = false;
+    else if (session->overlays.help)
         session->overlays.help = false;
     else if (controller_page(session->controller) != NULL)
         controller_close_page(session->controller);

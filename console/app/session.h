@@ -10,6 +10,7 @@
 #include "console/data/watch.h"
 #include "console/lab/player.h"
 #include "console/scene/controller.h"
+#include "console/scene/help.h"
 #include "console/ui/dialog.h"
 #include "console/ui/screen.h"
 #include "console/views/views.h"
@@ -45,10 +46,14 @@ struct timeline {
 /* What is open over the view. A page is open while the controller has one. */
 struct overlays {
     bool help;
-    bool detail; /* details of the selected row */
+    bool actions; /* the menu of what can be done */
+    bool detail;  /* details of the selected row */
     bool subject;
-    bool lab; /* the panel of the scenario takes the place of the view */
-    struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll;
+    bool lab;               /* the panel of the scenario takes the place of the view */
+    size_t action_selected; /* in that menu */
+    char sought[64];        /* in the help */
+    struct scroll subject_scroll, help_scroll, page_scroll, detail_scroll, lab_scroll,
+        actions_scroll;
 };
 
 enum { ALERT_PROGRAMS = 8 };
@@ -183,6 +188,9 @@ void input_handle_key(struct session *session, int code);
  */
 void prompt_open_command(struct session *session);
 
+/* Opens the prompt of the search in the help. */
+void prompt_open_search(struct session *session);
+
 /* Opens the filter prompt (key '/'). The filter applies while it is typed. */
 void prompt_open_filter(struct session *session);
 
@@ -194,6 +202,12 @@ void prompt_open_filter(struct session *session);
  * question is on the screen, and changes nothing else.
  */
 void frame_draw(struct session *session);
+
+/* What can be done now: ITEMS has ACTION_COUNT places. Returns their number. */
+size_t frame_actions(const struct session *session, struct help_item *items);
+
+/* The item of the menu at Y, X; -1: none. */
+int frame_action_item_at(int y, int x);
 
 /* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
 enum action frame_action_at(const struct screen *screen, int y, int x);

@@ -673,8 +673,7 @@ static bool describe_silent(const struct alert *alert, const struct alert_facts 
 
 /* Words that name the process or the thread; false: those of the rule are all. */
 static bool describe_subject(const struct alert *alert, const struct alert_facts *facts,
-                             const struct marks *marks, char *text, size_t size,
-                             const char **state)
+                             const struct marks *marks, char *text, size_t size, const char **state)
 {
     switch (alert->rule.kind) {
     case ALERT_METRIC:

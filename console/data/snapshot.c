@@ -133,8 +133,8 @@ static uint64_t silence_ns(struct last_answer *last, const _Atomic uint64_t *ans
     uint64_t number = atomic_load_explicit(answer, memory_order_relaxed);
 
     if (last->since_ns == 0 || number != last->answer ||
-        number == atomic_load_explicit(&segment_master(&reader->map)->question,
-                                       memory_order_relaxed))
+        number ==
+            atomic_load_explicit(&segment_master(&reader->map)->question, memory_order_relaxed))
         *last = (struct last_answer){number, now_ns};
     return now_ns > last->since_ns ? now_ns - last->since_ns : 0;
 }

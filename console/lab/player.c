@@ -23,7 +23,7 @@ struct lab {
     int step; /* counted from 0 */
     enum lab_phase phase;
     bool begun;   /* the first actions of the step were executed */
-    bool pressed; /* key G was pressed in a step that waits for it */
+    bool pressed; /* key L was pressed in a step that waits for it */
     bool ended;
     uint64_t done_ns, now_ns;
     uint64_t begun_ns;           /* when the step began; wall clock */
@@ -330,14 +330,14 @@ static void add_step(struct lines *lines, const struct lab_state *state)
 static void draw_lab_title(const struct lab_state *state, const struct canvas *panel)
 {
     static const char *const words[] = {
-        [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, G: next"};
+        [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, L: next"};
     bool over = state->phase == LAB_EXPLAINED && state->number == state->count;
     char right[40];
     int end;
 
     canvas_repeat(panel, 0, 0, panel->width, TONE_BAR, L' ');
     snprintf(right, sizeof(right), "%d of %d: %s", state->number, state->count,
-             over ? "done, G: end" : words[state->phase]);
+             over ? "done, L: end" : words[state->phase]);
     end = canvas_right(panel, 0, panel->width - 1, TONE_BAR_KEY, right);
     canvas_print(panel, 0, 1, TONE_BAR, "%.*s", end > 3 ? end - 3 : 0,
                  (int)strlen(state->scenario->title) <= end - 3 ? state->scenario->title
@@ -356,7 +356,7 @@ void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
     if (state->error != NULL)
         add_panel_line(&lines, TONE_BAD, state->error);
     if (state->ended)
-        add_panel_line(&lines, TONE_WARN, "The server has exited. G leaves.");
+        add_panel_line(&lines, TONE_WARN, "The server has exited. L leaves.");
     else
         add_step(&lines, state);
     draw_lab_title(state, panel);

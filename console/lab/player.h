@@ -37,7 +37,7 @@ const char *lab_instance(const struct lab *lab, const char **socket);
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended);
 
 /*
- * Handles key G: completes a step that waits for it, or goes to the next step. Returns false after
+ * Handles key L: completes a step that waits for it, or goes to the next step. Returns false after
  * the last step, and if the server exited.
  */
 bool lab_continue(struct lab *lab);

@@ -121,7 +121,7 @@ struct lab_action {
 
 /* The conditions that complete a step. */
 enum lab_condition_kind {
-    LAB_PRESSED,   /* key G, which starts the actions */
+    LAB_PRESSED,   /* key L, which starts the actions */
     LAB_VIEW,      /* view TEXT is shown */
     LAB_THREADS,   /* at least LEAST serving threads per worker */
     LAB_OFFLOAD,   /* at least LEAST offload threads per worker */

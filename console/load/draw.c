@@ -376,19 +376,19 @@ struct hint {
 enum { HINTS_MAX = 5 };
 
 static const struct hint hints[LOAD_HINTS][HINTS_MAX] = {
-    [LOAD_HINTS_NO_CHANGES] = {{ACTION_NONE, "no run possible here"}, {ACTION_MODE, "m past runs"}},
+    [LOAD_HINTS_NO_CHANGES] = {{ACTION_NONE, "no run possible here"}, {ACTION_MODE, "v past runs"}},
     [LOAD_HINTS_FORM] = {{ACTION_RUN, "r runs"},
                          {ACTION_OPEN, "Enter edits"},
                          {ACTION_NEXT, "n next preset"},
-                         {ACTION_MODE, "m past runs"}},
+                         {ACTION_MODE, "v past runs"}},
     [LOAD_HINTS_RUNNING] = {{ACTION_STOP, "x stops"},
                             {ACTION_EDIT, "e changes rate or connections"},
                             {ACTION_NONE, "+ - server threads"},
-                            {ACTION_MODE, "m past runs"}},
+                            {ACTION_MODE, "v past runs"}},
     [LOAD_HINTS_RUNS] = {{ACTION_NONE, "past runs:"},
                          {ACTION_COMPARE, "c compares"},
                          {ACTION_REMOVE, "d deletes"},
-                         {ACTION_MODE, "m back to the form"}},
+                         {ACTION_MODE, "v back to the form"}},
 };
 
 void load_form_draw(struct load_form *form, const struct load_settings *settings, int field,

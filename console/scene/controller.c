@@ -198,7 +198,7 @@ void controller_toggle_lock(struct controller *controller)
         return;
     }
     controller->locked = true;
-    controller_report(controller, false, "locked: nothing here changes the server; L unlocks");
+    controller_report(controller, false, "locked: nothing here changes the server; K unlocks");
 }
 
 static bool is_of_other_program(const struct controller *controller)
@@ -226,7 +226,7 @@ bool controller_allows_change(struct controller *controller)
         controller_report(controller, true,
                           "this console is read-only: no permission for the control socket");
     else if (controller->locked)
-        controller_report(controller, true, "this session is locked; L unlocks it");
+        controller_report(controller, true, "this session is locked; K unlocks it");
     else if (!controller_offers_commands(controller))
         controller_report(controller, true, "%s offers no commands",
                           watch_info(controller->options.watch)->snapshot.server.name);

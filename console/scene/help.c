@@ -24,11 +24,11 @@ struct line {
     char right[160];
 };
 
-struct lines {
+static struct lines {
     struct line line[LINES_MAX];
     int count, width;
     int label_width; /* minimum */
-};
+} shown;             /* as last drawn; too large for the stack */
 
 /*
  * Adds a line; a text wider than the screen is wrapped. After a label that leaves too little room
@@ -104,49 +104,87 @@ static void add_letters(struct lines *lines, const struct snapshot *now)
     }
 }
 
-void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
-               const struct snapshot *now)
+static void add_all_lines(struct lines *lines, int width, const struct view *view,
+                          const struct snapshot *now)
 {
-    static struct lines lines; /* 80 KiB: too large for the stack */
-    int page = canvas->height - 1;
-
-    lines.count = 0;
-    lines.width = canvas->width;
-    lines.label_width = KEY_WIDTH;
+    lines->count = 0;
+    lines->width = width;
+    lines->label_width = KEY_WIDTH;
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
-        add_help_line(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
-    add_view_numbers(&lines, view->numbers);
-    lines.label_width = KEY_WIDTH;
+        add_help_line(lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
+    add_view_numbers(lines, view->numbers);
+    lines->label_width = KEY_WIDTH;
     for (int i = 0; i < ACTION_COUNT; i++) {
         const struct key_info *key = &key_table[i];
         bool first = i == 0 || strcmp(key->group, key_table[i - 1].group) != 0;
 
-        add_help_line(&lines, first ? key->group : NULL, TONE_VALUE, key->shown, key->help);
+        add_help_line(lines, first ? key->group : NULL, TONE_VALUE, key->shown, key->help);
     }
     /* The commands of the console; `:help` lists those of the server. */
-    add_help_line(&lines, "Commands", TONE_VALUE, ":help",
+    add_help_line(lines, "Commands", TONE_VALUE, ":help",
                   "List the server's commands, or explain one");
-    add_help_line(&lines, NULL, TONE_VALUE, ":show",
+    add_help_line(lines, NULL, TONE_VALUE, ":show",
                   "Show one path, client, status or thread: path=/x");
-    add_help_line(&lines, NULL, TONE_VALUE, ":set",
+    add_help_line(lines, NULL, TONE_VALUE, ":set",
                   "Change a setting of this console: theme, fps, ascii ...");
-    add_help_line(&lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
-    add_help_line(&lines, "Mouse", TONE_VALUE, "click",
+    add_help_line(lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
+    add_help_line(lines, "Mouse", TONE_VALUE, "click",
                   "Show a view, select or open a row, sort by a column");
-    add_help_line(&lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
-    add_letters(&lines, now);
-    scroll_fit(scroll, lines.count, page);
-    for (int i = 0; i < page && scroll->top + i < lines.count; i++) {
-        const struct line *line = &lines.line[scroll->top + i];
+    add_help_line(lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
+    add_letters(lines, now);
+}
 
-        canvas_text(canvas, i, 0, TONE_TITLE, line->group != NULL ? line->group : "");
-        canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
-        canvas_text(canvas, i, line->at, TONE_NORMAL, line->right);
+/* Draws TEXT, and SOUGHT in it as a selection. */
+static void draw_found(const struct canvas *canvas, int y, int x, enum tone tone, const char *text,
+                       const char *sought)
+{
+    const char *found = sought[0] != '\0' ? strcasestr(text, sought) : NULL;
+
+    canvas_text(canvas, y, x, tone, text);
+    if (found != NULL)
+        canvas_print(canvas, y, x + (int)(found - text), TONE_SELECTED, "%.*s", (int)strlen(sought),
+                     found);
+}
+
+void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
+               const struct snapshot *now, const char *sought)
+{
+    int page = canvas->height - 1;
+
+    add_all_lines(&shown, canvas->width, view, now);
+    scroll_fit(scroll, shown.count, page);
+    for (int i = 0; i < page && scroll->top + i < shown.count; i++) {
+        const struct line *line = &shown.line[scroll->top + i];
+
+        draw_found(canvas, i, 0, TONE_TITLE, line->group != NULL ? line->group : "", sought);
+        draw_found(canvas, i, GROUP_WIDTH, line->tone, line->left, sought);
+        draw_found(canvas, i, line->at, TONE_NORMAL, line->right, sought);
     }
     canvas_print(canvas, page, 0, TONE_DIM, "Help, lines %d to %d of %d. %s? closes.",
                  scroll->top + 1,
-                 scroll->top + page < lines.count ? scroll->top + page : lines.count, lines.count,
-                 canvas->width < NARROW ? "" : "Up and Down move, ");
+                 scroll->top + page < shown.count ? scroll->top + page : shown.count, shown.count,
+                 canvas->width < NARROW ? "" : "Up and Down move, / searches, ");
+}
+
+static bool has_sought(const struct line *line, const char *sought)
+{
+    return (line->group != NULL && strcasestr(line->group, sought) != NULL) ||
+           strcasestr(line->left, sought) != NULL || strcasestr(line->right, sought) != NULL;
+}
+
+bool help_find(struct scroll *scroll, const char *sought, int direction)
+{
+    int step = direction < 0 ? -1 : 1, count = shown.count;
+
+    for (int i = direction == 0 ? 0 : 1; i <= count && sought[0] != '\0'; i++) {
+        int at = (scroll->top + step * i + count) % count;
+
+        if (has_sought(&shown.line[at], sought)) {
+            scroll->top = at;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The columns of the keys on the last line. */
@@ -168,23 +206,74 @@ static int draw_hint(const struct canvas *canvas, int x, int end, int action, co
     return x + 2;
 }
 
-void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
-                     const struct help_context *context)
+static bool is_hinted(const struct view_hint *hint, const struct help_context *context)
 {
-    memset(&drawn, 0, sizeof(drawn));
-    for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
-        if ((context->changes || !hint->changes) && (context->selecting || !hint->selecting))
-            x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
+    return (context->changes || !hint->changes) && (context->selecting || !hint->selecting);
+}
+
+static bool is_in_group(int action, const char *group)
+{
+    return strcmp(key_table[action].group, group) == 0;
+}
+
+/* Draws the keys of GROUP that have a brief word, or of all groups but two if GROUP is NULL. */
+static int draw_hints_of(const struct canvas *canvas, int x, int end, const char *group,
+                         const struct help_context *context)
+{
     for (int i = 0; i < ACTION_COUNT; i++) {
         const struct key_info *key = &key_table[i];
         const char *brief = i == ACTION_FREEZE    ? context->freeze
                             : i == ACTION_EARLIER ? context->earlier
                                                   : key->brief;
+        bool wanted = group != NULL ? is_in_group(i, group)
+                                    : !is_in_group(i, "Server") && !is_in_group(i, "Lists");
 
-        if (key->brief[0] != '\0' && (context->changes || strcmp(key->group, "Server") != 0) &&
-            (context->list || strcmp(key->group, "Lists") != 0) && drawn.to[i] == 0)
+        if (key->brief[0] != '\0' && wanted && drawn.to[i] == 0)
             x = draw_hint(canvas, x, end, i, brief);
     }
+    return x;
+}
+
+void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
+                     const struct help_context *context)
+{
+    memset(&drawn, 0, sizeof(drawn));
+    for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
+        if (is_hinted(hint, context))
+            x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
+    if (context->list)
+        x = draw_hints_of(canvas, x, end, "Lists", context);
+    x = draw_hint(canvas, x, end, ACTION_MENU, key_table[ACTION_MENU].brief);
+    if (context->changes && context->server)
+        x = draw_hints_of(canvas, x, end, "Server", context);
+    draw_hints_of(canvas, x, end, NULL, context);
+}
+
+static size_t add_items_of(const char *group, const bool *taken, struct help_item *items,
+                           size_t count)
+{
+    for (int i = 0; i < ACTION_COUNT; i++)
+        if (is_in_group(i, group) && !taken[i])
+            items[count++] = (struct help_item){(enum action)i, key_table[i].help};
+    return count;
+}
+
+size_t help_items(const struct view_hint *hints, const struct help_context *context,
+                  struct help_item *items)
+{
+    bool taken[ACTION_COUNT] = {false};
+    size_t count = 0;
+
+    for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
+        if (is_hinted(hint, context)) {
+            items[count++] = (struct help_item){hint->action, hint->brief};
+            taken[hint->action] = true;
+        }
+    if (context->list)
+        count = add_items_of("Lists", taken, items, count);
+    if (context->changes && context->server)
+        count = add_items_of("Server", taken, items, count);
+    return add_items_of("Time", taken, items, count);
 }
 
 void help_draw_brief_text(const struct canvas *canvas, int x, int end, bool scrolls)

@@ -8,24 +8,45 @@
 #include "console/ui/keys.h"
 
 /*
- * Draws the help over the whole canvas, starting with VIEW. Lists the thread states that NOW
- * describes; NULL: the built-in ones.
+ * Draws the help over the whole canvas, starting with VIEW, and marks SOUGHT in it ("": nothing).
+ * Lists the thread states that NOW describes; NULL: the built-in ones.
  */
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
-               const struct snapshot *now);
+               const struct snapshot *now, const char *sought);
+
+/*
+ * Scrolls the help, as last drawn, to the next line with SOUGHT below its top line, or with a
+ * negative DIRECTION above it, or with 0 from it on; after the last line it begins again. False: no
+ * line has it.
+ */
+bool help_find(struct scroll *scroll, const char *sought, int direction);
 
 /* Which keys work at present. */
 struct help_context {
     bool changes;       /* the server may be changed */
+    bool server;        /* the view has the keys that change the server's sizes */
     bool list;          /* a list is on the screen */
     bool selecting;     /* a row is selected */
     const char *freeze; /* what Space does, and Left */
     const char *earlier;
 };
 
+/* A key of the menu, and what it does. */
+struct help_item {
+    enum action action;
+    const char *words;
+};
+
+/*
+ * What can be done: by the HINTS of the view (NULL: none), then by the keys of lists, of the server
+ * and of the time. ITEMS has ACTION_COUNT places. Returns their number.
+ */
+size_t help_items(const struct view_hint *hints, const struct help_context *context,
+                  struct help_item *items);
+
 /*
  * Draws as many keys with a brief word as fit from column X to END, for the last line: HINTS of the
- * view (NULL: none), then those that work in every view.
+ * view (NULL: none), then those of its list, then those that work in every view.
  */
 void help_draw_brief(const struct canvas *canvas, int x, int end, const struct view_hint *hints,
                      const struct help_context *context);

@@ -158,6 +158,7 @@ struct view {
     const struct view_number *numbers; /* NULL: none */
     const char *const *help;           /* sentences for the help screen, NULL at the end */
     unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
+    bool server_keys;         /* the last line has the keys that change the sizes of the server */
     unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
     size_t state_size;        /* bytes of state that the view keeps, zeroed before use */
     const struct list *list;  /* the first one shown; or NULL */

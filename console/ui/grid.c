@@ -298,6 +298,12 @@ bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
     case ACTION_PAGE_DOWN:
         move_selection(grid, scene, page);
         return true;
+    case ACTION_HALF_UP:
+        move_selection(grid, scene, -(page + 1) / 2);
+        return true;
+    case ACTION_HALF_DOWN:
+        move_selection(grid, scene, (page + 1) / 2);
+        return true;
     case ACTION_FIRST:
         select_place(grid, scene, 0);
         return true;

@@ -19,7 +19,7 @@ enum action key_action(int code)
     for (int i = 0; i < ACTION_COUNT; i++)
         if (code != 0 && (code == key_table[i].first || code == key_table[i].second))
             return (enum action)i;
-    return ACTION_NONE;
+    return code == KEY_F(1) ? ACTION_HELP : ACTION_NONE;
 }
 
 /* Scroll */
@@ -40,6 +40,12 @@ bool scroll_key(struct scroll *scroll, enum action action)
         return true;
     case ACTION_PAGE_DOWN:
         scroll->top += page;
+        return true;
+    case ACTION_HALF_UP:
+        scroll->top -= (page + 1) / 2;
+        return true;
+    case ACTION_HALF_DOWN:
+        scroll->top += (page + 1) / 2;
         return true;
     case ACTION_FIRST:
         scroll->top = 0;
@@ -74,11 +80,12 @@ static const struct {
     const char *sequence;
     int code;
 } keys[] = {
-    {"A", KEY_UP},       {"B", KEY_DOWN},   {"C", KEY_RIGHT},  {"D", KEY_LEFT},
-    {"H", KEY_HOME},     {"F", KEY_END},    {"Z", KEY_BTAB},   {"M", KEY_ENTER},
-    {"1~", KEY_HOME},    {"7~", KEY_HOME},  {"4~", KEY_END},   {"8~", KEY_END},
-    {"3~", KEY_DC},      {"5~", KEY_PPAGE}, {"6~", KEY_NPAGE}, {"1;2C", KEY_SRIGHT},
-    {"1;2D", KEY_SLEFT}, {"c", KEY_SRIGHT}, {"d", KEY_SLEFT},
+    {"A", KEY_UP},       {"B", KEY_DOWN},    {"C", KEY_RIGHT},  {"D", KEY_LEFT},
+    {"H", KEY_HOME},     {"F", KEY_END},     {"Z", KEY_BTAB},   {"M", KEY_ENTER},
+    {"1~", KEY_HOME},    {"7~", KEY_HOME},   {"4~", KEY_END},   {"8~", KEY_END},
+    {"3~", KEY_DC},      {"5~", KEY_PPAGE},  {"6~", KEY_NPAGE}, {"1;2C", KEY_SRIGHT},
+    {"1;2D", KEY_SLEFT}, {"c", KEY_SRIGHT},  {"d", KEY_SLEFT},  {"P", KEY_F(1)},
+    {"11~", KEY_F(1)},   {"21~", KEY_F(10)},
 };
 
 static void add_code(struct key_decoder *decoder, int code)
@@ -274,6 +281,8 @@ void key_decoder_feed(struct key_decoder *decoder, unsigned char byte)
         feed_mouse(decoder, byte);
         break;
     case DECODER_FUNCTION:
+        if (byte == 'A' && !decoder->meta)
+            add_code(decoder, KEY_F(1));
         enter_state(decoder, DECODER_GROUND);
         break;
     }

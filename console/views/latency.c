@@ -449,7 +449,7 @@ static bool latency_ready(const struct scene *scene)
 static const char *const help[] = {
     "Latency of requests, from their arrival to the last byte sent.",
     "hit: from the cache; miss: from a file; offload: with an offload thread.",
-    "The histogram covers 10 s, the heat map the time range (key g).",
+    "The histogram covers 10 s, the heat map the time range (key t).",
     "m shows the heat map of one outcome. Seconds before the console started",
     "are not split by outcome, and those of one outcome are kept for 15 minutes.",
     "in queue: how long connections waited for a thread, in about the last second.",

@@ -384,8 +384,24 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas,
     }
 }
 
-static void overview_draw(void *state, const struct scene *scene, const struct canvas *canvas)
+/* The last line of the first screen of a server without a request says what to do. */
+static void draw_idle(const struct scene *scene, const struct canvas *line)
 {
+    static const char none[] = "no requests yet";
+    bool here = scene_is_webserverd(scene) && scene->moment == MOMENT_LIVE;
+    int x = canvas_item(line, 0, 0, TONE_NOTE, "%s%s", none,
+                        here ? ": 7 runs load, L plays a guided scenario" : "");
+
+    if (x == 0)
+        canvas_print(line, 0, 0, TONE_NOTE, "%s%s", none, here ? ": 7 load, L scenarios" : "");
+}
+
+static void overview_draw(void *state, const struct scene *scene, const struct canvas *whole)
+{
+    bool idle = !(scene_sum(scene, METRIC_requests) > 0) && !scene->ended;
+    struct canvas body = canvas_part(whole, 0, 0, whole->height - idle, whole->width);
+    struct canvas last = canvas_part(whole, whole->height - 1, 0, 1, whole->width);
+    const struct canvas *canvas = &body;
     const struct metric_panel *panels[PANELS_MOST];
     const struct line *shown[LINES_MOST];
     const struct snapshot *now = model_now(scene->model);
@@ -409,6 +425,8 @@ static void overview_draw(void *state, const struct scene *scene, const struct c
     draw_panels(scene, &upper, panels, count);
     if (below > 0)
         draw_lines(scene, &lower);
+    if (idle)
+        draw_idle(scene, &last);
 }
 
 static void overview_once(void *state, const struct scene *scene, FILE *out)
@@ -493,7 +511,7 @@ static json_t *overview_json(void *state, const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "The server now, and its history over the time range (key g).",
+    "The server now, and its history over the time range (key t).",
     "The mark below a graph is its peak; the scale is on the left.",
     "cpu mem: CPU in percent of one core, and memory, of each process.",
     "CPU wait: time in which the server had work, but no CPU; the",
@@ -536,6 +554,7 @@ const struct view view_overview = {
     .name = "overview",
     .action = ACTION_VIEW_OVERVIEW,
     .empty = "",
+    .server_keys = true,
     .numbers = numbers,
     .help = help,
     .draw = overview_draw,

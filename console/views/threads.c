@@ -860,6 +860,7 @@ static const struct view_number numbers[] = {
 const struct view view_threads = {
     .name = "threads",
     .action = ACTION_VIEW_THREADS,
+    .server_keys = true,
     .rate_hz = 30, /* thread states change fast */
     .empty = "No worker is running.",
     .hints = hints,

@@ -88,7 +88,7 @@ static void marks_stand_on_graphs(void **state)
     TYPE_SHOWS("N", " ago  R configuration reloaded");
     TYPE_SHOWS("N", " no earlier mark");
     TYPE_SHOWS("n", " ago  T serving threads in each worker");
-    TYPE_SHOWS(">>", " no later mark");
+    TYPE_SHOWS("}}", " no later mark");
     assert_null(strstr(terminal_text(terminal), "not done"));
     TYPE_HIDES(" ", " ago");
     terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
@@ -181,19 +181,61 @@ static void key_hints_follow_the_view(void **state)
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
     TYPE_SHOWS("2", " d drain  r restart");
     TYPE_SHOWS("8", " e edit  c check  r reload");
-    TYPE_SHOWS("5", " Enter details  + more threads");
-    assert_null(strstr(terminal_line(terminal, 23), "End follow")); /* it follows */
-    TYPE_SHOWS("k", " Enter details  End follow  + more threads");
+    TYPE_SHOWS("5", " Enter details  / filter  s sort  m menu  Space freeze");
+    assert_null(strstr(terminal_line(terminal, 23), "G follow")); /* it follows */
+    TYPE_SHOWS("k", " Enter details  G follow  / filter");
     TYPE_SHOWS(" ", " Space resume  Left 1 s back");
-    TYPE_SHOWS(" 7", " r run  n preset  e edit  m past runs  + more threads");
+    TYPE_SHOWS(" 7", " r run  n preset  e edit  v past runs  m menu  Space freeze");
     assert_null(strstr(terminal_line(terminal, 23), "/ filter")); /* the form is no list */
-    TYPE_SHOWS("m", " m form  Enter details  + more threads");
-    terminal_type(terminal, "m");
+    TYPE_SHOWS("v", " v form  Enter details  / filter");
+    terminal_type(terminal, "v");
     TYPE_SHOWS("?", " Esc close  Down scroll  PgDn page");
     stage_end_console();
     stage_console(24, 120, readonly, NULL);
-    TYPE_SHOWS("2", "[2 threads]", " m layout");
+    TYPE_SHOWS("2", "[2 threads]", " v layout");
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
+}
+
+/* The menu has what can be done here, each with its key; Enter, a click and the key do it. */
+static void menu_offers_what_can_be_done_here(void **state)
+{
+    static const char *const threads[] = {"threads", NULL};
+
+    (void)state;
+    stage_open(30, 100, threads, NULL);
+    ASSERT_SHOWS("worker 1");
+    TYPE_SHOWS("jm", "d  ", "Drain", "Restart", "One more serving thread per worker",
+               "Filter all lists", "Esc close");
+    TYPE_SHOWS("jj\r", "Drain worker 0?"); /* the third item */
+    TYPE_HIDES("n", "Drain worker 0?");
+    TYPE_SHOWS("mw", "workers from 2 to 3?");
+    TYPE_HIDES("n", "from 2 to 3");
+    TYPE_SHOWS("5m", "[5 log]", "Filter all lists");
+    assert_null(strstr(terminal_text(terminal), "serving thread"));
+    TYPE_HIDES("q", "Filter all lists");
+    TYPE_SHOWS("1\r", "[1 overview]", "One more serving thread"); /* Enter, where there is no row */
+    stage_end_console();
+    stage_console(30, 100, readonly, NULL);
+    TYPE_SHOWS("m", "Span of the graphs");
+    assert_null(strstr(terminal_text(terminal), "serving thread"));
+}
+
+/* As in less: / searches, n goes on. F1 opens and closes, F10 quits. */
+static void help_is_searched(void **state)
+{
+    (void)state;
+    stage_open(24, 80, NULL, NULL);
+    TYPE_SHOWS("\x1bOP", "Help, lines 1 to");
+    TYPE_SHOWS("/PURGE\r", "purge the entry");
+    TYPE_SHOWS("/mutex\r", "mutex");
+    TYPE_SHOWS("/nonsense\r", "the help does not have 'nonsense'");
+    TYPE_SHOWS("g", "Help, lines 1 to");
+    terminal_type(terminal, "\x06\x02\x04\x15"); /* Ctrl-F, B, D, U: there and back */
+    ASSERT_SHOWS("Help, lines 1 to");
+    TYPE_HIDES("G", "Help, lines 1 to");
+    TYPE_HIDES("\x1b[11~", "Help, lines");
+    terminal_type(terminal, "\x1b[21~");
+    stage_ended_well();
 }
 
 /* The help explains the numbers of the view, with the texts of the metrics. */
@@ -212,7 +254,7 @@ static void help_explains_the_numbers(void **state)
     TYPE_SHOWS("?8?", "DEFAULT", "The value without a configuration");
     TYPE_SHOWS("?9?", "missed", "Events that were overwritten before this console read them");
     TYPE_SHOWS("?:show path=/page-7\r", "Enter details  Esc back",
-               " Enter details  Esc back  + more threads");
+               " Enter details  Esc back  m menu");
     TYPE_SHOWS("?", "subject", "The requests of one path", "statuses",
                "Its responses by status: share and number since then");
 }
@@ -226,10 +268,10 @@ static void graphs_span_up_to_a_day(void **state)
     stage_open(40, 120, NULL, NULL);
     ASSERT_SHOWS("10.0k total", "1m └");
     for (size_t i = 0; i < ARRAY_LENGTH(spans); i++) {
-        terminal_type(terminal, "g");
+        terminal_type(terminal, "t");
         stage_shows(&spans[i], 1);
     }
-    TYPE_SHOWS("ggg", "1h └", "peak 590"); /* 5000 requests in a second, 100 in the nine others */
+    TYPE_SHOWS("ttt", "1h └", "peak 590"); /* 5000 requests in a second, 100 in the nine others */
     TYPE_SHOWS("3", "over time", "1h └");
 }
 
@@ -274,7 +316,7 @@ static void filter_by_row_fits_other_views(void **state)
     TYPE_SHOWS("6\x1b[Hf", "[6 top]", "filter: path=/page-");
     TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
     TYPE_HIDES("\x1b", "filter:");
-    TYPE_SHOWS("6mmmm", "[errors]");
+    TYPE_SHOWS("6vvvv", "[errors]");
     TYPE_SHOWS("\x1b[Hf", "filter: status=", "path=/page-");
     TYPE_SHOWS("5", "[5 log]", "1 of 40 shown");
 }
@@ -310,7 +352,7 @@ static void keys_act_on_the_next_list_at_once(void **state)
     (void)state;
     stage_open(30, 100, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
-    TYPE_SHOWS("6m\x1b[6~\r", "client=192.0.2.7");
+    TYPE_SHOWS("6v\x1b[6~\r", "client=192.0.2.7");
 }
 
 /* Enter on a row shows its requests: rate, statuses, latency, the last ones. */
@@ -318,7 +360,7 @@ static void row_shows_its_requests(void **state)
 {
     (void)state;
     stage_open(30, 100, NULL, NULL);
-    TYPE_SHOWS("6m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("6v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("\x1b[H\r", "client=192.0.2.7", "requests/s", "40 requests since ", "statuses",
                "200 ", "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 us", "p99 159 us",
                "GET /page-39", "Esc");
@@ -482,7 +524,7 @@ static void clients_are_limited_after_a_question(void **state)
 
     (void)state;
     stage_open(24, 160, view, NULL);
-    TYPE_SHOWS("m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("x", "Block 192.0.2.7 for 10m? Its requests are answered 403.", "y yes  n no");
     TYPE_SHOWS("nj", "e limit  x block  d release");
     TYPE_SHOWS("d", "Remove the limit of 192.0.2.7?");
@@ -494,7 +536,7 @@ static void clients_are_limited_after_a_question(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
     stage_end_console();
     stage_console(24, 160, looking, NULL);
-    TYPE_SHOWS("m", "[clients]", "192.0.2.7");
+    TYPE_SHOWS("v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("je", "not done: this console is read-only");
     TYPE_SHOWS("x", "not done: this console is read-only");
     assert_null(strstr(terminal_text(terminal), "x block"));
@@ -574,7 +616,7 @@ static void key_hints_are_clickable_and_fit(void **state)
 {
     (void)state;
     stage_open(24, 80, log_view, NULL);
-    ASSERT_SHOWS("+ more threads", "? help", "/page-39");
+    ASSERT_SHOWS("m menu", "? help", "/page-39");
     click(23, 75);
     ASSERT_SHOWS("Help, lines 1 to");
     click(23, 75);
@@ -582,7 +624,8 @@ static void key_hints_are_clickable_and_fit(void **state)
     click(23, 3); /* Enter details */
     ASSERT_SHOWS("Esc closes", "user agent");
     TYPE_HIDES("\x1b", "Esc closes");
-    click(23, 31); /* more threads */
+    TYPE_SHOWS("1", "+ more threads");
+    click(23, 9); /* more threads */
     ASSERT_SHOWS("from 2 to 3?", "Enter yes");
     click(23, 67); /* Enter */
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
@@ -870,7 +913,7 @@ static void settings_are_saved_on_request(void **state)
     TYPE_SHOWS(":set them\r", "unknown setting 'them'; did you mean 'theme'?");
     TYPE_SHOWS(":set fps many\r", "invalid rate 'many' (1-60");
     TYPE_SHOWS(":set fps\r", "fps = (default)");
-    TYPE_SHOWS("g:save\r", "saved in /tmp/", "theme, ascii, span");
+    TYPE_SHOWS("t:save\r", "saved in /tmp/", "theme, ascii, span");
     /* The fixture's name is saved, because it is not the default. */
     assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"));
     stage_end_console();
@@ -960,19 +1003,64 @@ static void overlays_survive_resizes(void **state)
 
 static const char *random_event(uint32_t *random)
 {
-    static const char *const keys[] = {
-        "1",           "2",          "3",      "4",        "5",
-        "6",           "8",          "9",      "\t",       "\x1b[Z",
-        "+",           "-",          " ",      "g",        "\x1bOA",
-        "\x1bOB",      "\x1bOC",     "\x1bOD", "\x1b[5~",  "\x1b[6~",
-        "?",           "\x1bOH",     "\x1bOF", "\f",       "\x1b",
-        "[",           "]",          "s",      "S",        "f",
-        "\r",          "/",          ":",      "y",        "n",
-        "m",           "d",          "e",      "x",        "c",
-        "w",           "W",          "o",      "O",        "status:4xx\r",
-        "threads 3\r", "view log\r", "\x15",   "\x17",     "\x7f",
-        "\x80",        "\xff",       "\x1b[M", "\x1b[99~", "~",
-        "\x07"};
+    static const char *const keys[] = {"1",
+                                       "2",
+                                       "3",
+                                       "4",
+                                       "5",
+                                       "6",
+                                       "8",
+                                       "9",
+                                       "\t",
+                                       "\x1b[Z",
+                                       "+",
+                                       "-",
+                                       " ",
+                                       "g",
+                                       "\x1bOA",
+                                       "\x1bOB",
+                                       "\x1bOC",
+                                       "\x1bOD",
+                                       "\x1b[5~",
+                                       "\x1b[6~",
+                                       "?",
+                                       "\x1bOH",
+                                       "\x1bOF",
+                                       "\f",
+                                       "\x1b",
+                                       "[",
+                                       "]",
+                                       "s",
+                                       "S",
+                                       "f",
+                                       "\r",
+                                       "/",
+                                       ":",
+                                       "y",
+                                       "n",
+                                       "m",
+                                       "v",
+                                       "t",
+                                       "d",
+                                       "e",
+                                       "x",
+                                       "c",
+                                       "w",
+                                       "W",
+                                       "o",
+                                       "O",
+                                       "status:4xx\r",
+                                       "threads 3\r",
+                                       "view log\r",
+                                       "\x15",
+                                       "\x17",
+                                       "\x7f",
+                                       "\x80",
+                                       "\xff",
+                                       "\x1b[M",
+                                       "\x1b[99~",
+                                       "~",
+                                       "\x07"};
     static char event[64];
 
     if (dice(random) % 4 != 0)
@@ -1045,6 +1133,8 @@ int main(void)
         cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
         cmocka_unit_test_teardown(health_line_names_a_dead_worker, stage_teardown),
         cmocka_unit_test_teardown(failures_come_first, stage_teardown),
+        cmocka_unit_test_teardown(menu_offers_what_can_be_done_here, stage_teardown),
+        cmocka_unit_test_teardown(help_is_searched, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
         cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),
         cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),

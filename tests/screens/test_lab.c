@@ -298,7 +298,7 @@ static void play_whole(const char *name, const struct step *steps, int count)
         check_panel(scenario, i + 1);
         snprintf(save, sizeof(save), "lab-%s-%d", name, i + 1);
         terminal_save(terminal, save);
-        terminal_type(terminal, "G");
+        terminal_type(terminal, "L");
     }
     assert_shows("Select one:");
     check_no_instance();
@@ -312,7 +312,7 @@ static void starvation(void **state)
         {{"2", "offload"}, "queued jobs"},
         {{"+++" AGREE, "(4 in each)"}, "responses 2xx/s"},
         {{"ooo" AGREE, ""}, "mean wait"},
-        {{"O", "from 4 to 3?", AGREE, "", "G", ""}, "Starvation"},
+        {{"O", "from 4 to 3?", AGREE, "", "L", ""}, "Starvation"},
     };
 
     (void)state;
@@ -322,9 +322,9 @@ static void starvation(void **state)
 static void stalled(void **state)
 {
     static const struct step steps[] = {
-        {{"2", ""}, "connections"},         {{"G", ""}, "No effect on the"},
-        {{"G", ""}, "Nothing is answered"}, {{"8", "-o 1", "r" AGREE, ""}, "served again"},
-        {{"G", ""}, "cheap, not free"},
+        {{"2", ""}, "connections"},         {{"L", ""}, "No effect on the"},
+        {{"L", ""}, "Nothing is answered"}, {{"8", "-o 1", "r" AGREE, ""}, "served again"},
+        {{"L", ""}, "cheap, not free"},
     };
 
     (void)state;
@@ -338,7 +338,7 @@ static void thrash(void **state)
         {{"n" AGREE, "lru -> "}, "Still none."},
         {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r" AGREE, "2M in each worker"},
          "-> 100%"},
-        {{"G", ""}, "crawler"},
+        {{"L", ""}, "crawler"},
         {{"n" AGREE, "lru -> "}, "More hits"},
     };
 
@@ -351,7 +351,7 @@ static void backpressure(void **state)
     static const struct step steps[] = {
         {{"2", ""}, "when_full = wait"},
         {{"8", "-o 1", "r" AGREE, "reloaded; changed: log.when_full"}, "log dropped/s"},
-        {{"G", ""}, "no third answer"},
+        {{"L", ""}, "no third answer"},
     };
 
     (void)state;
@@ -362,7 +362,7 @@ static void overload(void **state)
 {
     static const struct step steps[] = {
         {{"3", ""}, "mean wait"},
-        {{"G", ""}, "responses 503/s"},
+        {{"L", ""}, "responses 503/s"},
         {{":ratelimit on\r" AGREE, ""}, "responses 429/s"},
         {{":ratelimit off\r" AGREE, "", "ooo" AGREE, ""}, "cores"},
     };
@@ -376,7 +376,7 @@ static void crash(void **state)
     static const struct step steps[] = {
         {{"2", ""}, "workers died"},
         {{"\x1bOB" /* Down */, "", "r", "Restart worker", AGREE, ""}, "No request failed"},
-        {{"G", ""}, "recovery time"},
+        {{"L", ""}, "recovery time"},
         {{"9", ""}, "isolate"},
     };
 
@@ -402,7 +402,7 @@ static void sff(void **state)
     static const struct step steps[] = {
         {{"2", ""}, "For large ones."},
         {{":queue sff\r" AGREE, ""}, "Small files win"},
-        {{"G", ""}, "Now the large ones"},
+        {{"L", ""}, "Now the large ones"},
     };
 
     (void)state;
@@ -516,8 +516,8 @@ static void killed_server_is_cleaned_up(void **state)
     pid = strstr(terminal_text(terminal), "pid ");
     assert_non_null(pid);
     kill((pid_t)strtol(pid + 4, NULL, 10), SIGKILL);
-    assert_shows("has exited. G leaves");
-    terminal_type(terminal, "G");
+    assert_shows("has exited. L leaves");
+    terminal_type(terminal, "L");
     assert_shows("Select one:");
     check_no_instance();
     terminal_type(terminal, "q");
@@ -593,7 +593,7 @@ static void menu_starts_scenario_and_returns(void **state)
     scratch_make(directory);
     start(24, 80, arguments);
     assert_shows(server_name(server));
-    terminal_type(terminal, "G");
+    terminal_type(terminal, "L");
     assert_shows("Select one:");
     terminal_type(terminal, "q");
     assert_shows(server_name(server));

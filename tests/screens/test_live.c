@@ -91,7 +91,7 @@ static void load_run_counts_agree_at_both_ends(void **state)
     assert_shows("3000 responses = 3000 counted by the server");
     assert_shows("latency p99");
     assert_int_equal(server_metric(server, "requests"), 3000);
-    terminal_type(terminal, "m");
+    terminal_type(terminal, "v");
     assert_shows("7 connections, 3000 requests");
     assert_shows("COUNTS");
     terminal_save(terminal, "load-past-120x40");
@@ -367,6 +367,18 @@ static void workers_are_added_and_drained(void **state)
     end(server);
 }
 
+/* The first screen of a server without a request, at every size. */
+static void idle_server_says_what_to_do(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "overview", 24, 80);
+    assert_shows("no requests yet: 7 runs load, L plays a guided scenario");
+    terminal_resize(terminal, 10, 40);
+    assert_shows("no requests yet: 7 load, L scenarios");
+    end(server);
+}
+
 /* A worker that SIGSTOP stops is named long before the master kills it. */
 static void stopped_worker_is_named(void **state)
 {
@@ -399,6 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaving_asks_during_a_load_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_beyond_ascii_are_readable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offload_threads_keep_their_minimum, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(idle_server_says_what_to_do, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_worker_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
     };

@@ -64,7 +64,7 @@ static void graph_marks_peak(void **state)
     assert_non_null(mark);
     /* 29 columns for 60 seconds, second 29 of them: column 14; each character takes 3 bytes. */
     assert_int_equal((mark - strstr(axis, "└")) / 3 - 1, 14);
-    TYPE_SHOWS("g", "5m └"); /* five minutes: the samples begin at two fifths */
+    TYPE_SHOWS("t", "5m └"); /* five minutes: the samples begin at two fifths */
 }
 
 static void threads_view_shows_every_thread(void **state)
@@ -113,9 +113,9 @@ static void threads_view_folds_and_sorts(void **state)
     stage_open(30, 120, view, NULL);
     ASSERT_SHOWS("  1.queue  1 queued", "idle 1/2", "  1.q1 ", "worker 1");
     assert_null(strstr(terminal_text(terminal), "  1.q0 "));
-    TYPE_SHOWS("m", "  0.q0 ", "  1.q0 ", "  1.q1 ");
-    TYPE_HIDES("m", "THREAD     STATE");
-    TYPE_HIDES("m:sort requests\r", "worker 1 "); /* 1000, 2000, 3000 and 4000 requests */
+    TYPE_SHOWS("v", "  0.q0 ", "  1.q0 ", "  1.q1 ");
+    TYPE_HIDES("v", "THREAD     STATE");
+    TYPE_HIDES("v:sort requests\r", "worker 1 "); /* 1000, 2000, 3000 and 4000 requests */
     assert_true(terminal_shows_no_more(terminal, ".queue"));
     ASSERT_SHOWS("  1.1 ", "  0.0 ");
     assert_true(strstr(terminal_text(terminal), "  1.1 ") <
@@ -274,13 +274,13 @@ static void locked_session_changes_nothing(void **state)
     (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
-    TYPE_SHOWS("L", "locked: nothing here changes the server; L unlocks");
-    TYPE_SHOWS("+", "not done: this session is locked; L unlocks it");
+    TYPE_SHOWS("K", "locked: nothing here changes the server; K unlocks");
+    TYPE_SHOWS("+", "not done: this session is locked; K unlocks it");
     TYPE_HIDES(":stop\r", ":stop");
     assert_null(strstr(terminal_text(terminal), "Stop the server?"));
-    TYPE_SHOWS("L", "Unlock this session?");
+    TYPE_SHOWS("K", "Unlock this session?");
     TYPE_SHOWS("n+", "not done: this session is locked");
-    TYPE_SHOWS("L" AGREE "+", "Raise the serving threads");
+    TYPE_SHOWS("K" AGREE "+", "Raise the serving threads");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
@@ -509,7 +509,7 @@ static void random_keys_and_sizes_do_no_harm(void **state)
 {
     static const char *const keys[] = {
         "1",    "2",       "3",        "4",    "5",      "6",    "7",      "8",       "9",
-        "\t",   "\x1b[Z",  "+",        "-",    " ",      "g",    "\x1bOA", "\x1bOB",  "m",
+        "\t",   "\x1b[Z",  "+",        "-",    " ",      "t",    "\x1bOA", "\x1bOB",  "v",
         "n",    "c",       "s",        "S",    "f",      "e",    "d",      "\x1b[5~", "\x1b[6~",
         "?",    "m",       "w",        "o",    "\r",     "\x1b", "\x1bOH", "\x1bOF",  "\f",
         "\x1b", "\x1b[M",  "\x80",     "[",    "]",      "W",    "O",      "\x1b",    "\xff",

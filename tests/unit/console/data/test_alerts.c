@@ -262,10 +262,8 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct worker_sample worker = {.slot = 2,
-                                       .pid = 9,
-                                       .state = WORKER_SERVING,
-                                       .silent_ns = cases[i].worker_silent_ns};
+        struct worker_sample worker = {
+            .slot = 2, .pid = 9, .state = WORKER_SERVING, .silent_ns = cases[i].worker_silent_ns};
         struct thread_sample thread = {.worker = 2,
                                        .thread = 1,
                                        .activity = {.state = THREAD_STATE_NONE + 1},
@@ -330,9 +328,8 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
             alerts_update(&alerts, &now, snapshot.time_ns, snapshot.time_ns);
         }
         worst = alerts_worst(&alerts, &more);
-        assert_string_equal(worst != NULL
-                                ? alert_describe(worst, &now, &marks, text, sizeof(text))
-                                : "healthy",
+        assert_string_equal(worst != NULL ? alert_describe(worst, &now, &marks, text, sizeof(text))
+                                          : "healthy",
                             cases[i].health);
         model_destroy(model);
     }

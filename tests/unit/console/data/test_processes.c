@@ -31,7 +31,8 @@ static void stat_file_is_parsed(void **state)
     assert_int_equal(letter, 'S');
     assert_int_equal(cpu_ns, 2 * NS_PER_S);
     assert_true(resident == 321 * 4096);
-    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &cpu_ns, &resident, &letter), -1);
+    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &cpu_ns, &resident, &letter),
+                     -1);
     assert_int_equal(process_stat_parse("", 100, 4096, &cpu_ns, &resident, &letter), -1);
 }
 

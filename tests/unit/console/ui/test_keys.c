@@ -47,6 +47,7 @@ static void known_sequences_are_keys(void **state)
     CHECK("\x1b[F\x1b[4~\x1b[8~", KEY_END, KEY_END, KEY_END);
     CHECK("\x1b[5~\x1b[6~\x1b[3~\x1b[Z", KEY_PPAGE, KEY_NPAGE, KEY_DC, KEY_BTAB);
     CHECK("\x1b[1;2C\x1b[1;2D", KEY_SRIGHT, KEY_SLEFT);
+    CHECK("\x1b[[A\x1bOP\x1b[11~\x1b[21~", KEY_F(1), KEY_F(1), KEY_F(1), KEY_F(10));
     CHECK("\x1b", 27);
     CHECK("\xc3\xa4x", 0xc3, 0xa4, 'x');
 }
@@ -57,8 +58,8 @@ static void unknown_sequences_are_no_keys(void **state)
     CHECK("\x1b[99~q", 'q');
     CHECK("\x1b[1;5Aq", 'q');
     CHECK("\x1b[?62;22cq", 'q');
-    CHECK("\x1b[[Aq", 'q');
-    CHECK("\x1bOPq", 'q');
+    CHECK("\x1b[[Bq", 'q');
+    CHECK("\x1bOQq", 'q');
     CHECK("\x1bO5Pq", 'q');
     CHECK("\x1b]0;-w-W\x07q", 'q');
     CHECK("\x1b]11;rgb:0/0/0\x1b\\q", 'q');
