@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -48,7 +49,11 @@ enum control_result control_connect(struct control_client *client, const char *p
     error = errno;
     control_close(client);
     if (error == EACCES || error == EPERM) {
-        snprintf(why, size, "cannot connect to the control socket %s: %s", path, strerror(error));
+        char needs[128];
+
+        instance_describe_access(path, S_IWGRP, needs, sizeof(needs));
+        snprintf(why, size, "cannot connect to the control socket %s: %s (%s)", path,
+                 strerror(error), needs);
         return CONTROL_DENIED;
     }
     snprintf(why, size, "no webserverd listens on %s: %s", path, strerror(error));

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +74,31 @@ bool instance_owner_trusted(uid_t uid, const char *what, char *why, size_t size)
     snprintf(why, size, "%s belongs to %s (uid %lu), not to root, this user or the system service",
              what, user != NULL ? user->pw_name : "another user", (unsigned long)uid);
     return false;
+}
+
+void instance_describe_access(const char *path, mode_t mode, char *text, size_t size)
+{
+    char at[PATH_MAX];
+    struct stat status = {.st_uid = 0};
+    const struct passwd *user;
+    const struct group *group;
+    char *slash;
+
+    snprintf(at, sizeof(at), "%s", path);
+    while (stat(at, &status) != 0 && (slash = strrchr(at, '/')) != NULL && slash != at) {
+        *slash = '\0';
+        mode = S_IXGRP;
+    }
+    user = status.st_uid != 0 ? getpwuid(status.st_uid) : NULL;
+    group = (status.st_mode & mode) != 0 ? getgrgid(status.st_gid) : NULL;
+    if (status.st_uid == 0)
+        snprintf(text, size, "needs root");
+    else if (user != NULL)
+        snprintf(text, size, "needs user %s or root", user->pw_name);
+    else
+        snprintf(text, size, "needs user %lu or root", (unsigned long)status.st_uid);
+    if (group != NULL)
+        snprintf(text + strlen(text), size - strlen(text), ", or group %s", group->gr_name);
 }
 
 /* Segments */

@@ -32,6 +32,12 @@ int instance_socket_path(const char *name, char *buffer, size_t size);
 bool instance_owner_trusted(uid_t uid, const char *what, char *why, size_t size);
 
 /*
+ * Who may use the file PATH, or the first directory above it that this user may not search: "needs
+ * user web or root, or group staff". MODE is the bit that a group needs: S_IRGRP or S_IWGRP.
+ */
+void instance_describe_access(const char *path, mode_t mode, char *text, size_t size);
+
+/*
  * Segments are in /dev/shm, where every user may create files: webserverd.NAME.RANDOM, a name that
  * nobody can take beforehand. Other servers may publish webserverd.NAME. RANDOM is 16 hexadecimal
  * digits.

@@ -230,7 +230,8 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
     uint64_t now = clock_wall_ns();
 
     return json_pack(
-        "{s:b, s:s, s:s, s:i, s:I, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i, "
+        "{s:b, s:s, s:s, s:i, s:I, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i}, "
+        "s:{s:i, "
         "s:i, "
         "s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -241,7 +242,8 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         model_name(&master->model), "dispatch",
         load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
         (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
-        "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "workers", "wanted",
+        "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "acme", "pid",
+        (int)atomic_load(&master->acme_pid), "workers", "wanted",
         (int)load_number(&master->workers_wanted), "actual", (int)server_workers(segment), "list",
         workers_json(segment), "threads", "wanted", (int)load_number(&master->threads_wanted),
         "actual", (int)load_number(&master->threads_actual), "requests_per_s",
@@ -266,10 +268,10 @@ json_t *server_status(const struct segment *segment)
 /* Removes what only webserverd has. */
 static void remove_own_members(json_t *status)
 {
-    static const char *const own[] = {
-        "generation",     "model", "dispatch",        "logger",
-        "keys",           "hosts", "metrics_process", "tls_handshakes_per_s",
-        "master_uptime_s"};
+    static const char *const own[] = {"generation",      "model",          "dispatch",
+                                      "logger",          "keys",           "hosts",
+                                      "metrics_process", "acme",           "tls_handshakes_per_s",
+                                      "maintenance",     "master_uptime_s"};
     json_t *workers = json_object_get(status, "workers"), *worker;
     json_int_t threads = 0;
     size_t i;

@@ -192,6 +192,16 @@ static int print_answer(const struct options *options, const char *command, cons
     else if (options->json)
         answer = ANSWER_BROKEN;
     else if (answer == ANSWER_DONE)
+/* No server answers: which others do. */
+static int fail_to_find(const char *why, int status)
+{
+    char advice[4096];
+
+    escape_report("wsctl", why);
+    instances_advise(advice, sizeof(advice));
+    return fail_with(advice, status);
+}
+
         fputs(text, stdout);
     else
         fprintf(stderr, "wsctl: %s\n", text); /* a configuration error has several lines */
@@ -219,7 +229,11 @@ static int send_command(const struct options *options, const char *path, const c
         if (result == CONTROL_PENDING)
             snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
                      options->timeout_ms);
-        status = fail_with(why, result == CONTROL_DENIED ? EXIT_REJECTED : EXIT_NO_DAEMON);
+        if (result == CONTROL_NO_DAEMON && options->socket == NULL)
+            snprintf(why, sizeof(why), "no webserverd named '%s' is running", options->name);
+        status = result == CONTROL_DENIED      ? fail_with(why, EXIT_REJECTED)
+                 : result == CONTROL_NO_DAEMON ? fail_to_find(why, EXIT_NO_DAEMON)
+                                               : fail_with(why, EXIT_NO_DAEMON);
     }
     control_close(&client);
     return status;
@@ -410,7 +424,7 @@ static int watch_server(const struct options *options, struct watch *watch,
         if (watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING) != 0)
             return fail_with("out of memory", EXIT_REJECTED);
         if (source_state(watch_source(watch)) != SOURCE_LIVE)
-            return fail_with(source_why(watch_source(watch)), EXIT_NO_DAEMON);
+            return fail_to_find(source_why(watch_source(watch)), EXIT_NO_DAEMON);
         if (now_ns == started_ns && check_rules(watching, watch) != GO_ON)
             return EXIT_USAGE;
         if (rule_holds(watching, watch, now_ns))

@@ -1,6 +1,7 @@
 #include "common/escape.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
+#include "daemon/base/process_title.h"
 #include "daemon/config/acme.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
@@ -143,6 +144,7 @@ static int write_self_signed(const char *directory)
 int main(int argc, char **argv)
 {
     struct options options;
+    char **words = process_title_prepare(argc, argv);
     enum options_action action = options_parse(&options, argc, argv, stderr);
     int status = EXIT_SUCCESS;
     char sandbox[64];

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "console/data/instances.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -226,7 +227,7 @@ static const char *run_session(struct loop *loop, struct options *options, struc
 int session_run(struct options *options, struct lab *lab, struct session_next *next)
 {
     struct loop loop = {.signals = -1, .started_ns = clock_monotonic_ns()};
-    char why[256];
+    char why[256], advice[4096];
     const char *failure;
 
     *next = (struct session_next){.wanted = false};
@@ -234,6 +235,10 @@ int session_run(struct options *options, struct lab *lab, struct session_next *n
     next->view = session_view(&loop.session);
     if (failure != NULL)
         escape_report("wsconsole", failure);
+    if (failure != NULL && loop.session.status == EXIT_NO_DAEMON) {
+        instances_advise(advice, sizeof(advice));
+        escape_report("wsconsole", advice);
+    }
     session_close(&loop.session);
     if (loop.signals >= 0)
         close(loop.signals);

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "console/data/instances.h"
 #include "console/data/watch.h"
 #include "console/scene/controller.h"
 #include "console/ui/text.h"
@@ -152,19 +153,15 @@ static int print_views_json(const struct options *options, struct scene *scene)
 /* Says why, and which servers do run: several, or one with another name than was given. */
 static int report_no_daemon(const struct options *options, const struct source *source)
 {
-    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
-    size_t count = instances_find(list);
-    char text[4096] = "running (-n NAME):";
+    char text[4096];
 
     if (!options->name_given && instances_ambiguous(options->name, text, sizeof(text))) {
         escape_report("wsconsole", text);
         return EXIT_NO_DAEMON;
     }
     escape_report("wsconsole", source_why(source));
-    for (size_t i = 0; i < count; i++)
-        summary_append(text, sizeof(text), (int)sizeof(text) - 1, "%s", list[i].name);
-    if (count > 0)
-        escape_report("wsconsole", text);
+    instances_advise(text, sizeof(text));
+    escape_report("wsconsole", text);
     return EXIT_NO_DAEMON;
 }
 

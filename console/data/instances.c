@@ -5,9 +5,11 @@
 #include "common/units.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +201,52 @@ size_t instances_find(struct instance *list)
     return count;
 }
 
+/*
+ * Lists those in /dev/shm that are not in LIST, because this user may not read them. Returns their
+ * number.
+ */
+static size_t list_unreadable(const struct instance *list, size_t count, FILE *out)
+{
+    DIR *directory = opendir(INSTANCE_SHARED_MEMORY);
+    const char *separator = count > 0 ? "; not readable: " : "not readable: ";
+    size_t found = 0;
+    char path[sizeof(INSTANCE_SHARED_MEMORY "/") + NAME_MAX];
+    char name[INSTANCE_NAME_MAX + 1], needs[128];
+    const struct dirent *entry;
+
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        if (!instance_of_segment(entry->d_name, name) || is_listed(list, count, name) ||
+            faccessat(dirfd(directory), entry->d_name, R_OK, AT_EACCESS) == 0)
+            continue;
+        snprintf(path, sizeof(path), INSTANCE_SHARED_MEMORY "/%s", entry->d_name);
+        instance_describe_access(path, S_IRGRP, needs, sizeof(needs));
+        fprintf(out, "%s%s (%s)", separator, name, needs);
+        separator = ", ";
+        found++;
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return found;
+}
+
+void instances_advise(char *text, size_t size)
+{
+    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
+    size_t count = instances_find(list);
+    FILE *out = fmemopen(text, size, "w");
+
+    text[0] = '\0';
+    if (out == NULL)
+        return;
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i > 0 ? ", " : "running: ", list[i].name);
+    if (count > 0)
+        fputs(" (-n NAME selects one)", out);
+    if (list_unreadable(list, count, out) == 0 && count == 0)
+        fputs("no server is running", out);
+    fclose(out);
+}
+
 static bool is_same_file(const char *left, const char *right)
 {
     struct stat a, b;
@@ -319,11 +367,16 @@ static int socket_of_segment(const char *name, char *path, size_t path_size, cha
 /* The only socket NAME.sock of the run directory PATH, into PATH. Returns 0, or -1 with WHY. */
 static int socket_of_run_dir(char *path, size_t path_size, char *why, size_t size)
 {
-    char pattern[INSTANCE_PATH_MAX + sizeof("/*.sock")];
+    char pattern[INSTANCE_PATH_MAX + sizeof("/*.sock")], needs[128];
     glob_t found;
     int result = -1;
 
     snprintf(pattern, sizeof(pattern), "%s/*.sock", path);
+    if (faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) != 0) {
+        instance_describe_access(path, S_IRGRP, needs, sizeof(needs));
+        snprintf(why, size, "cannot read the run directory %s (%s)", path, needs);
+        return -1;
+    }
     if (glob(pattern, 0, NULL, &found) != 0)
         found.gl_pathc = 0;
     if (found.gl_pathc == 1 &&

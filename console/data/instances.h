@@ -50,6 +50,12 @@ size_t instances_find(struct instance *list);
  */
 bool instance_with_socket(const char *socket, char *name);
 
+/*
+ * Writes into TEXT what helps a user whose server is not found: which servers run, how to select
+ * one, and those that this user may not read, with what that needs.
+ */
+void instances_advise(char *text, size_t size);
+
 /* Prints one line per running instance, or that none runs. */
 void instances_print(FILE *out);
 

@@ -6,6 +6,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/directory.h"
 #include "daemon/base/events.h"
+#include "daemon/base/process_title.h"
 #include "daemon/sandbox/identity.h"
 
 #include <dirent.h>
@@ -272,8 +273,9 @@ static int execute_program(void *argument)
     enum challenge_kind kind[CHALLENGE_KINDS];
     size_t kinds = config_acme_challenges(config, kind), count = 0;
     const char *argv[OPTIONS_MAX + ACME_NAMES_MAX];
-    char channel[16], retry[24];
+    char channel[16], retry[24], title[PROCESS_TITLE_BYTES];
 
+    process_title_format(title, sizeof(title), "acme");
     snprintf(channel, sizeof(channel), "%d", setup->command_fd);
     snprintf(retry, sizeof(retry), "%" PRIu64, (uint64_t)config->acme_retry);
     const char *const valued[][2] = {
@@ -286,7 +288,7 @@ static int execute_program(void *argument)
         {"--email", config->acme_email},
         {"--retry-ms", retry},
     };
-    argv[count++] = "webserverd-acme";
+    argv[count++] = title;
     for (size_t i = 0; i < ARRAY_LENGTH(valued); i++) {
         argv[count++] = valued[i][0];
         argv[count++] = valued[i][1];

@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
+#include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/keys/signed_content.h"
 #include "daemon/sandbox/sandbox.h"
@@ -351,6 +352,7 @@ static int run_keys(void *argument)
 
     TAILQ_INIT(&keys.waiting);
     events_set_role(ROLE_KEYS);
+    process_title_set_child("keys");
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
     if (set_up_keys(&keys, setup) == 0) {

@@ -7,6 +7,7 @@
 #include "daemon/base/channel.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/sandbox/sandbox.h"
 
@@ -272,6 +273,7 @@ int logger_run(const struct logger_setup *setup)
 
     events_set_role(ROLE_LOGGER);
     events_attach(setup->segment, SEGMENT_RING_LOGGER);
+    process_title_set_child("logger");
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;

@@ -4,6 +4,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/sandbox/sandbox.h"
@@ -353,6 +354,8 @@ int master_run(struct config *config, const struct options *options)
     };
     events_set_role(ROLE_MASTER);
     events_set_level((enum level)config->log_level);
+    process_title_set_server(config->server_name);
+    process_title_set_master();
     if (start_master(&master) == 0) {
         if (event_base_dispatch(master.base) != 0)
             fail_start("the event loop of the master failed");

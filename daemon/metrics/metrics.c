@@ -8,6 +8,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/base/network.h"
+#include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/metrics/answer.h"
 #include "daemon/sandbox/sandbox.h"
@@ -414,6 +415,7 @@ int metrics_run(const struct metrics_setup *setup)
 
     events_set_role(ROLE_METRICS);
     events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
+    process_title_set_child("metrics");
     signals_ignore_in_child();
     if (enter_metrics_sandbox(setup) != 0)
         return EXIT_FAILURE;

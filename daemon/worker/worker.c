@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/connection/connection_queue.h"
 #include "daemon/connection/lifecycle.h"
@@ -879,6 +880,7 @@ int worker_run(const struct worker_setup *setup)
     int status;
 
     events_set_role(ROLE_WORKER);
+    process_title_set_child("worker %u", setup->slot);
     events_attach(setup->segment, SEGMENT_RING_WORKERS + setup->slot);
     signals_ignore_in_child();
     if (worker == NULL)

@@ -73,6 +73,6 @@ def left_behind(server, before):
             command = read(directory + "/cmdline").replace("\0", " ")
         except OSError:
             continue
-        if server.directory + "/webserver.ini" in command:
+        if command.startswith("webserverd: ") and f"({server.name})" in command:
             found.append(f"process {os.path.basename(directory)} still runs: {command}")
     return found

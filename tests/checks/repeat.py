@@ -25,7 +25,7 @@ import xml.etree.ElementTree
 
 BUSY, WRITE_BYTES = 4, 16 << 20
 STOPPERS, STOP_INTERVAL_S, STOP_MOST_S, LONG_STOP_MOST_S, LONG_STOPS = 3, 0.4, 0.5, 10, 0.05
-SERVER = "webserverd"
+SERVER = ("webserverd", "ws-")  # begin the names of its processes
 DELAYS = ("10000 30", "50000 30", "3000 30 400", "3000 300 1200")  # of the rounds in turn: probability (1e-6), ms
 
 
@@ -68,7 +68,7 @@ class Stopper(threading.Thread):
 
     def may_stop(self, pid, processes):
         """A running process below ctest; not a server whose test stops processes itself."""
-        is_server = processes[pid][1] == SERVER
+        is_server = processes[pid][1].startswith(SERVER)
         if processes[pid][2] in "TtZ" or pid == self.ctest:
             return False
         while pid in processes and pid != self.ctest:

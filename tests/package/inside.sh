@@ -194,7 +194,7 @@ is_removed() {
 }
 
 pgrep_webserverd() {
-    grep -qsx webserverd /proc/[0-9]*/comm
+    grep -qsE '^(webserverd|ws-)' /proc/[0-9]*/comm
 }
 
 files >before

@@ -249,7 +249,7 @@ static void wsconsole_reports_wrong_use(void **state)
     assert_run(WSCONSOLE, "-n a/b --once log", WRONG_USE, "invalid instance name");
     assert_run(WSCONSOLE, "< /dev/null", 1, "must be a terminal");
     assert_run(WSCONSOLE, "-n scr-nobody --once log", NO_DAEMON,
-               "no webserverd named 'scr-nobody' is running");
+               "no webserverd named 'scr-nobody' is running\nwsconsole: running: ");
     assert_non_null(strstr(output, name_of_test())); /* one that does */
 }
 
@@ -284,7 +284,12 @@ static void wsctl_finds_the_socket(void **state)
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
              fixture_socket(fixture));
     assert_run(WSCTL, arguments, DONE, "threads: 2 in force");
-    assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON, "no webserverd listens on");
+    assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON,
+               "no webserverd named 'scr-nobody' is running\nwsctl: running: ");
+    assert_non_null(strstr(output, name_of_test()));
+    assert_non_null(strstr(output, "(-n NAME selects one)"));
+    assert_run(WSCTL, "-s /nowhere/x.sock ping", NO_DAEMON,
+               "no webserverd listens on /nowhere/x.sock: No such file");
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
 

@@ -108,6 +108,26 @@ def process_of_an_upgrade_takes_over(bench):
 
 
 @test
+def each_process_has_a_title_and_its_pid_in_the_status(bench):
+    with bench.start(bench.authority(), metrics__listen="127.0.0.1:0") as server:
+        status = until(lambda: all_run(server.status()), "all processes")
+        for role, pid in status.items():
+            shown = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")
+            expect(shown[0], f"webserverd: {role} ({server.name})", "title")
+            expect(len(shown) > 1, role == "acme", "words after it")
+        text = server.control("status")
+        pids = ", ".join(f"{role} {status[role]}" for role in ("logger", "keys", "metrics", "acme"))
+        expect(f"pids         {pids}\n" in text, True, text)
+
+
+def all_run(status):
+    """The process ids by role; None: one is missing."""
+    pids = {"master": status["pid"], "worker 0": status["workers"]["list"][0]["pid"], "metrics": status["metrics_process"]["pid"],
+            **{role: status[role]["pid"] for role in ("logger", "keys", "acme")}}
+    return pids if all(pids.values()) else None
+
+
+@test
 def it_has_a_sandbox(bench):
     authority = bench.authority()
     with bench.start(authority) as server:

@@ -154,7 +154,7 @@ int __wrap_fexecve(int fd, char *const argv[], char *const envp[])
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
                  strcmp(argv[i], channel) == 0 ? "CHANNEL" : argv[i]);
     if (open && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        strcmp(text, "webserverd-acme --channel CHANNEL --user own --group  "
+        strcmp(text, "webserverd: acme --channel CHANNEL --user own --group  "
                      "--state-dir /state --ca-file  --directory https://ca/dir --email a@b.example "
                      "--retry-ms 2000 --no-jail --rsa2048 --challenge tls-alpn-01 "
                      "-- a.example b.example ") == 0)

@@ -1,0 +1,118 @@
+#include "daemon/base/process_title.h"
+
+#include "common/instance.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* The strings of arguments and environment, one after the other. */
+static struct {
+    char *start;
+    size_t size; /* 0: not known */
+} area;
+
+static char server[INSTANCE_NAME_MAX + sizeof(" ()")];
+
+/* The size of the strings of LIST that follow END one after the other. */
+static size_t adjacent_bytes(char *const *list, const char *end)
+{
+    size_t size = 0;
+
+    for (; *list != NULL && *list == end + size; list++)
+        size += strlen(*list) + 1;
+    return size;
+}
+
+/* Gives the strings of the environment other memory. Returns false if out of memory. */
+static bool move_environment(const char *end)
+{
+    for (size_t i = 0; environ[i] != NULL && environ[i] == end; i++) {
+        end += strlen(environ[i]) + 1;
+        environ[i] = strdup(environ[i]);
+        if (environ[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static char **copy_arguments(int argc, char **argv)
+{
+    size_t pointers = ((size_t)argc + 1) * sizeof(*argv), size = pointers;
+    char **copy, *at;
+
+    for (int i = 0; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    copy = calloc(1, size);
+    if (copy == NULL)
+        return NULL;
+    at = (char *)copy + pointers;
+    for (int i = 0; i < argc; i++) {
+        copy[i] = at;
+        at = stpcpy(at, argv[i]) + 1;
+    }
+    return copy;
+}
+
+char **process_title_prepare(int argc, char **argv)
+{
+    char **copy = copy_arguments(argc, argv);
+    size_t arguments = adjacent_bytes(argv, argv[0]);
+    size_t all = arguments + adjacent_bytes(environ, argv[0] + arguments);
+
+    if (copy == NULL || !move_environment(argv[0] + arguments)) {
+        free(copy);
+        return NULL;
+    }
+    area.start = argv[0];
+    area.size = all;
+    return copy;
+}
+
+void process_title_set_server(const char *name)
+{
+    if (strcmp(name, INSTANCE_DEFAULT_NAME) == 0)
+        server[0] = '\0';
+    else
+        snprintf(server, sizeof(server), " (%s)", name);
+}
+
+void process_title_format(char *title, size_t size, const char *role)
+{
+    snprintf(title, size, "webserverd: %s%s", role, server);
+}
+
+static void set_title(const char *role)
+{
+    char title[PROCESS_TITLE_BYTES];
+    size_t length;
+
+    if (area.size == 0)
+        return;
+    process_title_format(title, sizeof(title), role);
+    length = strlen(title);
+    length = length < area.size ? length : area.size - 1;
+    memcpy(area.start, title, length);
+    memset(area.start + length, 0, area.size - length);
+}
+
+void process_title_set_master(void)
+{
+    set_title("master");
+}
+
+void process_title_set_child(const char *role, ...)
+{
+    char text[32], name[32];
+    va_list arguments;
+
+    va_start(arguments, role);
+    vsnprintf(text, sizeof(text), role, arguments);
+    va_end(arguments);
+    set_title(text);
+    snprintf(name, sizeof(name), "ws-%s", text);
+    prctl(PR_SET_NAME, name);
+}
