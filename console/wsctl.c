@@ -17,13 +17,17 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum exit_status { EXIT_DONE = 0, EXIT_REJECTED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
@@ -33,7 +37,9 @@ struct options {
     bool name_given;
     const char *socket; /* NULL: the instance's */
     int timeout_ms;
+    bool timeout_given;
     bool json;
+    bool no_wait; /* stop: not for the end of the server */
 };
 
 static const char usage[] =
@@ -120,14 +126,23 @@ static void fill_option_table(const struct option_listed *listed, size_t count,
                                    NULL, listed[i].letter};
 }
 
+static bool take_flag(const char *name, struct options *options)
+{
+    bool json = strcmp(name, "json") == 0, no_wait = strcmp(name, "no-wait") == 0;
+
+    options->json |= json;
+    options->no_wait |= no_wait;
+    return json || no_wait;
+}
+
 static int parse_options(int argc, char **argv, struct options *options)
 {
     struct option table[OPTIONS_MAX];
-    int option;
+    int option, which = 0;
 
     fill_option_table(options_listed, ARRAY_LENGTH(options_listed), table);
     /* '+': options end at the command, whose arguments may begin with a dash. */
-    while ((option = getopt_long(argc, argv, "+n:s:t:Vh", table, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+n:s:t:Vh", table, &which)) != -1) {
         switch (option) {
         case 'n':
             options->name = optarg;
@@ -139,9 +154,10 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 't':
             if (parse_timeout(optarg, &options->timeout_ms) != EXIT_DONE)
                 return EXIT_USAGE;
+            options->timeout_given = true;
             break;
-        case 0: /* the only one without a letter */
-            options->json = true;
+        case 0: /* those without a letter */
+            take_flag(table[which].name, options);
             break;
         case 'V':
             printf("wsctl " WEBSERVERD_VERSION "\n");
@@ -157,15 +173,13 @@ static int parse_options(int argc, char **argv, struct options *options)
     return GO_ON;
 }
 
-/* --json may also follow the command: no command takes it as an argument. */
-static int remove_json_flag(int count, char **words, struct options *options)
+/* --json and --no-wait may also follow the command: no command takes them as arguments. */
+static int remove_flags(int count, char **words, struct options *options)
 {
     int kept = 0;
 
     for (int i = 0; i < count; i++)
-        if (strcmp(words[i], "--json") == 0)
-            options->json = true;
-        else
+        if (strncmp(words[i], "--", 2) != 0 || !take_flag(words[i] + 2, options))
             words[kept++] = words[i];
     return kept;
 }
@@ -210,6 +224,86 @@ static int fail_to_find(const char *why, int status)
     return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REJECTED;
 }
 
+/* --- stop --- */
+
+/* A descriptor that is readable once PID has ended; -1: no such process is seen from here. */
+static int watch_process(pid_t pid)
+{
+    return pid > 0 ? pidfd_open(pid, 0) : -1;
+}
+
+/* False: DEADLINE_NS (0: none) is over. Closes the descriptor. */
+static bool await_end(int pidfd, uint64_t deadline_ns)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    uint64_t now_ns = clock_monotonic_ns();
+    int left_ms = deadline_ns == 0       ? -1
+                  : now_ns < deadline_ns ? (int)clock_ceil_ms(deadline_ns - now_ns)
+                                         : 0;
+    bool done = pidfd < 0 || poll(&ended, 1, left_ms) > 0;
+
+    if (pidfd >= 0)
+        close(pidfd);
+    return done;
+}
+
+/* The master and, after an upgrade that it has ended, the new one close the connection and exit. */
+static int await_stop(const struct options *options, struct control_client *client,
+                      const char *reply)
+{
+    struct ucred master = {.pid = 0};
+    socklen_t length = sizeof(master);
+    json_t *json = json_loads(reply, 0, NULL);
+    uint64_t deadline_ns = options->timeout_given
+                               ? clock_monotonic_ns() + (uint64_t)options->timeout_ms * NS_PER_MS
+                               : 0;
+    int new_master = watch_process((pid_t)json_integer_value(json_object_get(json, "new_master"))),
+        old_master;
+    enum control_result result = CONTROL_PENDING;
+    const char *line;
+    char why[256];
+
+    json_decref(json);
+    getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &master, &length);
+    old_master = watch_process(master.pid);
+    while (result == CONTROL_PENDING) {
+        uint64_t now_ns = clock_monotonic_ns();
+        uint64_t left_ms = deadline_ns == 0       ? 60000
+                           : now_ns < deadline_ns ? clock_ceil_ms(deadline_ns - now_ns)
+                                                  : 0;
+
+        result = control_receive(client, (int)left_ms, &line, why, sizeof(why));
+        if (result == CONTROL_PENDING && deadline_ns != 0 && left_ms == 0)
+            break;
+    }
+    if (await_end(old_master, deadline_ns) && await_end(new_master, deadline_ns) &&
+        result != CONTROL_PENDING)
+        return EXIT_DONE;
+    snprintf(why, sizeof(why), "the server stops, but has not ended within %d ms; -t waits longer",
+             options->timeout_ms);
+    return fail_with(why, EXIT_REJECTED);
+}
+
+/* Prints the answer to COMMAND. The answer to a stop is that the server has ended. */
+static int finish_command(const struct options *options, struct control_client *client,
+                          const char *command, const char *answer)
+{
+    bool waits =
+        strcmp(command, "stop") == 0 && !options->no_wait && strstr(answer, "\"stopping\"") != NULL;
+    char *kept = strdup(answer); /* reading on moves it */
+    int status;
+
+    if (kept == NULL)
+        return fail_with("out of memory", EXIT_REJECTED);
+    status = waits ? await_stop(options, client, kept) : EXIT_DONE;
+    if (status == EXIT_DONE && waits && !options->json)
+        puts("stopped");
+    else if (status == EXIT_DONE)
+        status = print_answer(options, command, kept);
+    free(kept);
+    return status;
+}
+
 static int send_command(const struct options *options, const char *path, const char *command,
                         const char *line)
 {
@@ -224,7 +318,7 @@ static int send_command(const struct options *options, const char *path, const c
     if (result == CONTROL_PENDING)
         result = control_receive(&client, options->timeout_ms, &answer, why, sizeof(why));
     if (result == CONTROL_REPLY) {
-        status = print_answer(options, command, answer);
+        status = finish_command(options, &client, command, answer);
     } else {
         if (result == CONTROL_PENDING)
             snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
@@ -477,7 +571,7 @@ int main(int argc, char **argv)
 
     if (status != GO_ON)
         return status;
-    count = remove_json_flag(argc - optind, argv + optind, &options);
+    count = remove_flags(argc - optind, argv + optind, &options);
     /* Without a name, the only running instance is meant, or the one that the socket belongs to. */
     if (!options.name_given && instance_with_socket(options.socket, found))
         options.name = found;

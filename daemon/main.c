@@ -5,7 +5,6 @@
 #include "daemon/config/acme.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
-#include "daemon/logger/log_files.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/certificate_set.h"
@@ -21,12 +20,14 @@
 static int print_failure(const char *why)
 {
     fprintf(stderr, "%swebserverd: %s\n", event_priority(STDERR_FILENO, LEVEL_ERROR), why);
+    events_report(why, strlen(why));
     return EXIT_FAILURE;
 }
 
 /* Prints each line of TEXT. */
 static void print_errors(const char *text)
 {
+    events_report(text, strlen(text));
     for (size_t length; *text != '\0'; text += length) {
         length = strcspn(text, "\n") + 1;
         fprintf(stderr, "%s%.*s", event_priority(STDERR_FILENO, LEVEL_ERROR), (int)length, text);
@@ -73,7 +74,7 @@ static void print_certificate_note(void *unused, const struct tls_description *d
         print_note(unused, text);
 }
 
-/* -t and -T: also reads the certificates and keys. Returns the exit status. */
+/* -t and -T: also reads the certificates and keys; -t, whether a start would succeed. Returns the exit status. */
 static int check_config(const struct config *config, const struct options *options,
                         enum options_action action)
 {
@@ -143,13 +144,17 @@ static int write_self_signed(const char *directory)
 
 int main(int argc, char **argv)
 {
-    struct options options;
     char **words = process_title_prepare(argc, argv);
-    enum options_action action = options_parse(&options, argc, argv, stderr);
+    struct options options;
+    enum options_action action;
     int status = EXIT_SUCCESS;
     char sandbox[64];
 
+    if (words == NULL)
+        return print_failure("out of memory");
+    action = options_parse(&options, argc, words, stderr);
     events_find_journal();
+    events_begin_report();
     free_lists_use();
     switch (action) {
     case OPTIONS_RUN:
@@ -172,5 +177,6 @@ int main(int argc, char **argv)
         break;
     }
     options_free(&options);
+    free(words);
     return status;
 }

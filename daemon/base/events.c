@@ -4,6 +4,7 @@
 #include "common/escape.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +46,36 @@ const char *event_priority(int fd, enum level level)
     return priorities[(unsigned)level < LEVEL_COUNT ? level : LEVEL_ERROR];
 }
 
+void events_begin_report(void)
+{
+    const char *number = getenv(EVENTS_REPORT_VARIABLE);
+
+    if (number == NULL)
+        return;
+    process.report = atoi(number);
+    if (process.report <= STDERR_FILENO || fcntl(process.report, F_SETFD, FD_CLOEXEC) != 0)
+        process.report = -1;
+    unsetenv(EVENTS_REPORT_VARIABLE);
+}
+
+void events_report(const char *text, size_t length)
+{
+    if (process.report >= 0)
+        (void)!write(process.report, text, length);
+}
+
+void events_end_report(void)
+{
+    if (process.report >= 0)
+        close(process.report);
+    process.report = -1;
+}
+
 void events_set_role(enum role role)
 {
     process.role = role;
+    if (role != ROLE_MASTER)
+        events_end_report();
 }
 
 void events_attach(const struct segment *segment, uint32_t ring)
@@ -159,6 +187,10 @@ void event_log(enum level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(start, EVENT_LOG_MAX, format, arguments);
     va_end(arguments);
+    if (level == LEVEL_ERROR) {
+        events_report(start, strlen(start));
+        events_report("\n", 1);
+    }
     for (length = strlen(start);; length -= part) {
         part = part_of_text(start, length);
         memcpy(event.text, start, part);

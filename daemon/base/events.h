@@ -49,6 +49,16 @@ size_t event_line(const struct event_record *event, char *line, size_t size);
  */
 void events_find_journal(void);
 
+/*
+ * The new master of an upgrade also writes errors to the file that this variable names by its
+ * descriptor, so that the old one can report them. Until events_end_report() or, in a child,
+ * events_set_role().
+ */
+#define EVENTS_REPORT_VARIABLE "WEBSERVERD_UPGRADE_REPORT"
+void events_begin_report(void);
+void events_report(const char *text, size_t length);
+void events_end_report(void);
+
 /* "<3>" or similar if FD is that stream, else "". Any LEVEL. */
 const char *event_priority(int fd, enum level level);
 

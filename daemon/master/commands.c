@@ -150,6 +150,37 @@ struct control_reply command_stop(const struct call *call)
     return command_reply(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
 }
 
+/* upgrade */
+
+static bool upgrade_has_ended(void *owner, uint64_t number)
+{
+    return upgrade_is_done(owner, number);
+}
+
+static json_t *report_upgrade(void *owner, uint64_t number)
+{
+    const struct upgrade *upgrade = &((const struct master *)owner)->upgrade;
+
+    if (upgrade->done < number)
+        return control_error("the server is stopping");
+    if (upgrade->failure != NULL)
+        return control_error("%s", upgrade->failure);
+    return json_pack("{s:b, s:i, s:i}", "ok", 1, "pid", (int)upgrade->successor_pid, "old_pid",
+                     getpid());
+}
+
+struct control_reply command_upgrade(const struct call *call)
+{
+    uint64_t number;
+
+    command_log_action(call, "upgrade");
+    number = upgrade_request(call->master);
+    if (number == 0)
+        return command_reply(control_error("upgrade rejected: %s", call->master->upgrade.refusal));
+    return (struct control_reply){
+        .in_force = upgrade_has_ended, .report = report_upgrade, .token = number};
+}
+
 /* From the line to the function */
 
 /*

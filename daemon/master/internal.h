@@ -175,8 +175,12 @@ struct upgrade {
     struct event *link_readable;
     bool queued; /* it starts when the reload has ended */
     bool successor_serves;
-    bool stop_sent;          /* to the successor */
-    char successor_end[128]; /* for the error log */
+    bool stop_sent;           /* to the successor */
+    char successor_end[128];  /* for the error log */
+    int report;               /* file in which the successor reports errors; -1: none */
+    uint64_t requested, done; /* numbers of requests; those up to DONE have their result */
+    const char *refusal;      /* of the last request; NULL: it was accepted */
+    char *failure;            /* of the last upgrade; NULL: it succeeded */
 };
 
 enum { HANDSHAKE_FAILURE_REASONS = 6 };
@@ -371,6 +375,15 @@ void file_watch_look(struct master *master);
 enum { UPGRADE_S = 60 };
 
 void upgrade_free(struct upgrade *upgrade);
+
+/*
+ * Starts an upgrade, or queues it after the current change. Returns the number of the request; or 0
+ * with upgrade.refusal.
+ */
+uint64_t upgrade_request(struct master *master);
+
+/* True if that request has its result (upgrade.failure), or the server stops. */
+bool upgrade_is_done(const struct master *master, uint64_t number);
 
 /*
  * Completes the upgrade from the old master, if there is one. Returns 0; or -1, and this master

@@ -86,7 +86,7 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
         reload_request_by(master, "by SIGHUP");
         break;
     case SIGUSR2:
-        lifecycle_report(master, EVENT_upgrade);
+        upgrade_request(master);
         break;
     case SIGUSR1:
         if (auxiliary_reopen_logs(master, &logs, why, sizeof(why)) == 0)
@@ -350,12 +350,13 @@ int master_run(struct config *config, const struct options *options)
         .reload = {.new_logs = LOG_FILES_NONE},
         .root_watch = {.inotify = -1},
         .certificates = {.process = {.program_fd = -1}},
-        .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1},
+        .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1, .report = -1},
     };
     events_set_role(ROLE_MASTER);
     events_set_level((enum level)config->log_level);
     process_title_set_server(config->server_name);
     process_title_set_master();
+    events_set_level((enum level)config->log_level);
     if (start_master(&master) == 0) {
         if (event_base_dispatch(master.base) != 0)
             fail_start("the event loop of the master failed");

@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/memory_file.h"
 #include "daemon/base/service.h"
 
 #include <errno.h>
@@ -18,7 +19,41 @@
 /* Longer than the metrics process of the old master takes for its last responses. */
 enum { METRICS_WAIT_S = 6 };
 
+enum { REPORT_BYTES = 2048 };
+
 /* The old master's side */
+
+uint64_t upgrade_request(struct master *master)
+{
+    struct upgrade *upgrade = &master->upgrade;
+
+    upgrade->refusal = NULL;
+    upgrade->requested++;
+    if (getpid() == 1) {
+        upgrade->refusal = "the server is process 1, with which the container ends: start another "
+                           "container instead";
+        event_log(LEVEL_WARN, "upgrade rejected: %s", upgrade->refusal);
+    } else {
+        lifecycle_report(master, EVENT_upgrade);
+    }
+    return upgrade->refusal == NULL ? upgrade->requested : 0;
+}
+
+bool upgrade_is_done(const struct master *master, uint64_t number)
+{
+    return master->upgrade.done >= number || lifecycle_is_stopping(master);
+}
+
+/* FAILURE NULL: the successor serves. */
+static void end_upgrade(struct upgrade *upgrade, const char *failure)
+{
+    if (upgrade->report >= 0)
+        close(upgrade->report);
+    upgrade->report = -1;
+    free(upgrade->failure);
+    upgrade->failure = failure != NULL ? strdup(failure) : NULL;
+    upgrade->done = upgrade->requested;
+}
 
 static void close_successor_link(struct upgrade *upgrade)
 {
@@ -63,6 +98,7 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
             notify_send("MAINPID=%d", upgrade->successor_pid);
         }
         upgrade->successor_serves = true;
+        end_upgrade(upgrade, NULL);
         lifecycle_report(master, EVENT_successor_serves);
     }
 }
@@ -106,10 +142,29 @@ int act_kill_successor(struct master *master)
     return 0;
 }
 
+/* What the new master has reported, which ends without a line end. */
+static void read_report(const struct upgrade *upgrade, char *text, size_t size)
+{
+    ssize_t length = upgrade->report >= 0 ? pread(upgrade->report, text, size - 1, 0) : 0;
+
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    text[length > 0 ? length : 0] = '\0';
+}
+
 int act_abandon_upgrade(struct master *master)
 {
+    char report[REPORT_BYTES], failure[REPORT_BYTES + 256];
+
+    read_report(&master->upgrade, report, sizeof(report));
     event_log(LEVEL_ERROR, "upgrade failed: the new master %s before it served; this one continues",
               master->upgrade.successor_end);
+    if (report[0] != '\0')
+        event_log(LEVEL_ERROR, "upgrade failed: %.*s", (int)strcspn(report, "\n"), report);
+    snprintf(failure, sizeof(failure),
+             "the new master %s before it served; the old one continues%s%s",
+             master->upgrade.successor_end, report[0] != '\0' ? "\n" : "", report);
+    end_upgrade(&master->upgrade, failure);
     return 0;
 }
 
@@ -129,6 +184,16 @@ void upgrade_child_ended(struct master *master, pid_t pid, const char *how)
     lifecycle_report(master, EVENT_successor_ended);
 }
 
+/* In the child: where the new master reports errors. */
+static void pass_report(const struct upgrade *upgrade)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", upgrade->report);
+    if (upgrade->report >= 0 && fcntl(upgrade->report, F_SETFD, 0) == 0)
+        setenv(EVENTS_REPORT_VARIABLE, number, 1);
+}
+
 /* In the child: executes the new master. */
 static _Noreturn void execute_successor(const struct master *master, int link)
 {
@@ -143,6 +208,7 @@ static _Noreturn void execute_successor(const struct master *master, int link)
 
     /* The service manager's watchdog then watches the new master. */
     unsetenv("WATCHDOG_PID");
+    pass_report(&master->upgrade);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     legacy.socket = calloc(listeners_count(listeners) + CONFIG_LIST_MAX, sizeof(*legacy.socket));
@@ -155,6 +221,8 @@ static _Noreturn void execute_successor(const struct master *master, int link)
     }
     snprintf(why, sizeof(why), "cannot start %.400s: %s", argv[0], strerror(errno));
     escape_report("webserverd", why);
+    if (master->upgrade.report >= 0)
+        (void)!write(master->upgrade.report, why, strlen(why));
     _exit(EXIT_FAILURE);
 }
 
@@ -166,6 +234,7 @@ static int start_successor(struct master *master)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
         return -1;
     fflush(NULL);
+    upgrade->report = memory_file_open("upgrade report");
     upgrade->successor_serves = upgrade->stop_sent = false;
     upgrade->successor_pid = fork();
     if (upgrade->successor_pid == 0)
@@ -189,7 +258,10 @@ int act_start_upgrade(struct master *master)
     master->upgrade.queued = false;
     event_log(LEVEL_INFO, "upgrade: starting %s", master->options->argv[0]);
     if (start_successor(master) != 0) {
-        event_log(LEVEL_ERROR, "upgrade failed: %s", strerror(errno));
+        const char *why = strerror(errno);
+
+        event_log(LEVEL_ERROR, "upgrade failed: %s", why);
+        end_upgrade(&master->upgrade, why);
         return -1;
     }
     lifecycle_set_deadline(master, UPGRADE_S * 1000);
@@ -206,8 +278,9 @@ int act_queue_upgrade(struct master *master)
 
 int act_refuse_upgrade(struct master *master)
 {
-    event_log(LEVEL_WARN, "upgrade rejected: %s",
-              lifecycle_is_stopping(master) ? "the server is stopping" : "one is in progress");
+    master->upgrade.refusal =
+        lifecycle_is_stopping(master) ? "the server is stopping" : "one is in progress";
+    event_log(LEVEL_WARN, "upgrade rejected: %s", master->upgrade.refusal);
     return 0;
 }
 
@@ -272,6 +345,7 @@ int upgrade_take_over(struct master *master)
     pid_file_write(&master->pid_file);
     predecessor_count(master);
     await_old_metrics(master);
+    events_end_report();
     inheritance_report_ready(inheritance);
     certificates_start(master);
     return 0;
@@ -327,6 +401,9 @@ int upgrade_watch_old_master(struct master *master)
 
 void upgrade_free(struct upgrade *upgrade)
 {
+    if (upgrade->report >= 0)
+        close(upgrade->report);
+    free(upgrade->failure);
     close_successor_link(upgrade);
     close_old_master_link(upgrade);
     predecessor_free(&upgrade->predecessor);

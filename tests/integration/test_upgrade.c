@@ -150,7 +150,7 @@ static void broken_binary_changes_nothing(void **state)
     WAIT_UNTIL(
         server_has_printed(server, "ended with status 3 before it served; this one continues"));
     set_program(program, "/nowhere/webserverd");
-    server_signal(before, SIGUSR2);
+    server_rejects(server, "upgrade", "/program: No such file or directory");
     WAIT_UNTIL(
         server_has_printed(server, "ended with status 1 before it served; this one continues"));
     load_pass(load, LOAD_STEP / 10);
@@ -174,13 +174,14 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
     server_write_config(server, "[workers]\nprocesses = 2\n");
     server_start(server, NULL);
     server_write_config(server, "[workers]\nprocesses = many\n");
-    server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(server_has_printed(server, "before it served; this one continues"));
+    server_rejects(server, "upgrade", "'many' is not a whole number");
+    WAIT_UNTIL(server_has_printed(server, "upgrade failed: ") &&
+               server_has_printed(server, "before it served; this one continues"));
     http_expect(server_port(server), "/a", 200);
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);
     server_write_config(server, "[workers]\nprocesses = 3\nmax_threads = 32\n");
-    server_signal(server_pid(server), SIGUSR2); /* also keys that a reload cannot change */
+    server_do(server, "upgrade"); /* also keys that a reload cannot change */
     server_succeeded(server);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);

@@ -261,7 +261,7 @@ def an_old_master_holds_no_address_that_the_new_one_gives_up(bench):
         server.reload(with_listen(""))
         until(lambda: is_refused(port), "end of the address")
         expect(server.process.poll(), None, "the old master still runs")
-        server.control("stop")
+        server.control("stop", "--no-wait")
         client.close()
         expect(server.process.wait(PATIENCE_S), 0, "exit status of the old master")
         until(lambda: has_ended(new), "end of the new master")
