@@ -46,6 +46,8 @@ SIZE(segment_certificate, 616);
 AT(segment_certificates, entry, 8);
 SIZE(segment_rate_bucket, 128);
 SIZE(segment_host, 264);
+SIZE(segment_process, 32);
+AT(segment_maintenance, host, 8);
 AT(segment_host_counts, latency, 64);
 SIZE(segment_host_counts, 1152);
 AT(segment_sample, values, 24 + 4 * HISTOGRAM_COARSE_BUCKETS);

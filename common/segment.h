@@ -16,12 +16,14 @@
  *   │ RATE           │ the rate limit in force
  *   │ ADDRESS_LIMITS │ limits of single clients
  *   │ CHALLENGE      │ the ACME challenge that proves control of a name
+ *   │ MAINTENANCE    │ hosts whose requests are answered 503
  *   ├────────────────┤ not mapped by workers
  *   │ EVENTS         │ the master's event ring
  *   │ HISTORY        │ one sample per second, 15 minutes
  *   │ CONFIG         │ the configuration in force, as text
  *   │ CERTIFICATES   │ the certificates in use
  *   │ HOSTS          │ the hosts that threads count
+ *   │ PROCESSES      │ memory and descriptors of each process
  *   ├────────────────┤ written by the logger
  *   │ LOGGER         │ the logger's metrics and the write in progress
  *   │ LOG_CURSORS    │ its position in each log ring
@@ -136,6 +138,8 @@ enum segment_kind {
     SEGMENT_HOST_COUNTS,
     SEGMENT_EARLIER,
     SEGMENT_EARLIER_HOSTS,
+    SEGMENT_PROCESSES,
+    SEGMENT_MAINTENANCE,
     SEGMENT_KIND_COUNT
 };
 
@@ -290,6 +294,13 @@ struct segment_challenge {
     _Atomic uint32_t kind;                                 /* enum challenge_kind */
 };
 
+/* The command maintenance; written by the master, read by workers for each request. */
+struct segment_maintenance {
+    _Alignas(CACHE_LINE) _Atomic uint32_t hosts; /* in maintenance; UINT32_MAX: all, 0: none */
+    _Atomic uint32_t retry_after_s;
+    _Atomic uint64_t host[SEGMENT_HOSTS_MAX / 64]; /* a bit for each entry of HOSTS */
+};
+
 /* A certificate in use; written by the master. `sequence` as in struct segment_activity. */
 struct segment_certificate {
     _Atomic uint64_t sequence;
@@ -418,6 +429,24 @@ struct segment_hits {
     _Atomic uint64_t id;
     _Atomic uint64_t hits;
     _Atomic uint64_t last_hit_ns; /* monotonic clock */
+};
+
+/* Entries of PROCESSES; the workers follow by slot. */
+enum segment_process_place {
+    SEGMENT_PROCESS_MASTER,
+    SEGMENT_PROCESS_LOGGER,
+    SEGMENT_PROCESS_KEYS,
+    SEGMENT_PROCESS_METRICS,
+    SEGMENT_PROCESS_ACME,
+    SEGMENT_PROCESS_WORKERS
+};
+
+/* What a process uses; written by the master, once a second. */
+struct segment_process {
+    _Atomic int32_t pid; /* 0: there is none, and the other values mean nothing */
+    uint32_t unused;
+    _Atomic uint64_t resident_bytes;
+    _Atomic uint64_t descriptors, descriptors_max; /* 0: unknown, before Linux 6.2 */
 };
 
 /*
@@ -590,6 +619,30 @@ static inline struct histogram *segment_queue_waits_of(const struct segment *seg
 static inline struct segment_hits *segment_hits_of(const struct segment *segment, uint32_t i)
 {
     return (struct segment_hits *)segment_at(segment, SEGMENT_HITS, i);
+}
+
+static inline struct segment_maintenance *segment_maintenance(const struct segment *segment)
+{
+    return (struct segment_maintenance *)segment_at(segment, SEGMENT_MAINTENANCE, 0);
+}
+
+/* True if all hosts are, or the one with ENTRY of HOSTS. */
+static inline bool segment_is_in_maintenance(const struct segment *segment, uint32_t entry)
+{
+    const struct segment_maintenance *all = segment_maintenance(segment);
+    uint32_t hosts = atomic_load_explicit(&all->hosts, memory_order_relaxed);
+
+    if (LIKELY(hosts == 0))
+        return false;
+    return hosts == UINT32_MAX ||
+           (entry < SEGMENT_HOSTS_MAX &&
+            (atomic_load_explicit(&all->host[entry / 64], memory_order_relaxed) >> (entry % 64) &
+             1) != 0);
+}
+
+static inline struct segment_process *segment_process(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_process *)segment_at(segment, SEGMENT_PROCESSES, i);
 }
 
 static inline struct segment_host *segment_host(const struct segment *segment, uint32_t i)

@@ -47,6 +47,16 @@ static uint64_t earlier_bytes(const struct segment_header *header)
            (header->outcome_count + UINT64_C(1)) * sizeof(struct histogram);
 }
 
+static bool tables_fit_slots(const struct segment *map, uint32_t threads, uint32_t workers)
+{
+    return has_entry_per_slot(map, SEGMENT_RINGS, threads) &&
+           has_entry_per_slot(map, SEGMENT_NAMES, threads) &&
+           has_entry_per_slot(map, SEGMENT_HOST_COUNTS, threads) &&
+           has_entry_per_slot(map, SEGMENT_CACHE, workers) &&
+           has_entry_per_slot(map, SEGMENT_QUEUE_WAITS, workers) &&
+           has_entry_per_slot(map, SEGMENT_CLIENTS, workers);
+}
+
 static const char *check_sizes(const struct segment *map)
 {
     const struct segment_header *header = &map->header;
@@ -98,6 +108,9 @@ static const char *check_sizes(const struct segment *map)
                                  CACHE_LINE},
         [SEGMENT_EARLIER] = {OPTIONAL, earlier_bytes(header), threads + 1, 8},
         [SEGMENT_EARLIER_HOSTS] = {OPTIONAL, sizeof(struct segment_host_counts), hosts, CACHE_LINE},
+        [SEGMENT_MAINTENANCE] = {OPTIONAL, sizeof(struct segment_maintenance), 1, CACHE_LINE},
+        [SEGMENT_PROCESSES] = {OPTIONAL, sizeof(struct segment_process),
+                               SEGMENT_PROCESS_WORKERS + workers, 8},
     };
 
     if (lacks_counterpart(map))
@@ -117,12 +130,7 @@ static const char *check_sizes(const struct segment *map)
             section->stride % rules[kind].alignment != 0)
             return "a section is not aligned";
     }
-    if (!has_entry_per_slot(map, SEGMENT_RINGS, threads) ||
-        !has_entry_per_slot(map, SEGMENT_NAMES, threads) ||
-        !has_entry_per_slot(map, SEGMENT_HOST_COUNTS, threads) ||
-        !has_entry_per_slot(map, SEGMENT_CACHE, workers) ||
-        !has_entry_per_slot(map, SEGMENT_QUEUE_WAITS, workers) ||
-        !has_entry_per_slot(map, SEGMENT_CLIENTS, workers))
+    if (!tables_fit_slots(map, threads, workers))
         return "a table has more entries than there are slots";
     if (threads % workers != 0)
         return "worker slots differ in their number of thread slots";

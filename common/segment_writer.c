@@ -111,12 +111,15 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_section(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
     place_section(layout, SEGMENT_ADDRESS_LIMITS, sizeof(struct segment_address_limits), 1);
     place_section(layout, SEGMENT_CHALLENGE, sizeof(struct segment_challenge), 1);
+    place_section(layout, SEGMENT_MAINTENANCE, sizeof(struct segment_maintenance), 1);
     start_page(layout); /* workers do not map what follows */
     place_section(layout, SEGMENT_EVENTS, event_ring_bytes(SEGMENT_MASTER_EVENTS), 1);
     place_section(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
     place_section(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
     place_section(layout, SEGMENT_CERTIFICATES, sizeof(struct segment_certificates), 1);
     place_section(layout, SEGMENT_HOSTS, sizeof(struct segment_host), plan->max_hosts);
+    place_section(layout, SEGMENT_PROCESSES, sizeof(struct segment_process),
+                  SEGMENT_PROCESS_WORKERS + plan->max_workers);
     start_page(layout);
     place_section(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
     place_section(layout, SEGMENT_LOG_CURSORS, sizeof(struct log_ring_cursor), thread_slots);

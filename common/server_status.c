@@ -196,6 +196,21 @@ static json_t *host_list_json(const struct segment *segment)
     return list;
 }
 
+json_t *server_hosts_in_maintenance(const struct segment *segment)
+{
+    json_t *list = json_array();
+    bool published = segment_count(segment, SEGMENT_MAINTENANCE) > 0;
+    char name[HOST_NAME_BYTES];
+
+    if (published && load_number(&segment_maintenance(segment)->hosts) == UINT32_MAX)
+        json_array_append_new(list, json_string("*"));
+    else if (published && load_number(&segment_maintenance(segment)->hosts) != 0)
+        for (uint32_t i = 0; i < segment_count(segment, SEGMENT_HOSTS); i++)
+            if (segment_is_in_maintenance(segment, i) && host_name_read(segment, i, name) != 0)
+                json_array_append_new(list, json_text(i == 0 ? "other hosts" : name));
+    return list;
+}
+
 /* Time and value of METRIC in sample NUMBER of the history. Returns false while it is written. */
 static bool read_sample(const struct segment *segment, uint64_t number, enum metric metric,
                         uint64_t *time_ns, uint64_t *value)
@@ -234,7 +249,7 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         "s:{s:i, "
         "s:i, "
         "s:o}, "
-        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S),
         "master_uptime_s", (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
@@ -251,7 +266,8 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         rate_json(segment, METRIC_tls_handshakes), "latency_ns",
         percentiles_json(segment, segment_add_all_latency), "queue_wait_ns",
         percentiles_json(segment, segment_add_queue_waits), "hosts", host_list_json(segment),
-        "figures", figures_json(sums), "metrics", metrics_json(sums));
+        "maintenance", server_hosts_in_maintenance(segment), "figures", figures_json(sums),
+        "metrics", metrics_json(sums));
 }
 
 json_t *server_status(const struct segment *segment)

@@ -20,4 +20,7 @@ json_t *server_status_read(const struct segment_reader *reader);
 uint32_t server_workers(const struct segment *segment);
 uint32_t server_workers_serving(const struct segment *segment);
 
+/* The hosts that the command maintenance names; "*" alone: all. The caller releases it. */
+json_t *server_hosts_in_maintenance(const struct segment *segment);
+
 #endif

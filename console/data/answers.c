@@ -118,6 +118,52 @@ static void print_stop(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "stopping: requests in progress are finished first\n");
 }
 
+static const char *host_in_maintenance(const json_t *host)
+{
+    const char *name = json_string_value(host);
+
+    return name == NULL ? "-" : strcmp(name, "*") == 0 ? "all hosts" : name;
+}
+
+static void print_reopened(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *host;
+    char access[UNITS_TEXT], error[UNITS_TEXT], text[UNITS_TEXT];
+    size_t i;
+
+    fprintf(out, "%s: access %s, error %s", command,
+            text_of(answer, "access", access, sizeof(access)),
+            text_of(answer, "error", error, sizeof(error)));
+    json_array_foreach(json_object_get(answer, "hosts"), i, host)
+        fprintf(out, ", %s", as_text(host, text, sizeof(text)));
+    fputc('\n', out);
+}
+
+static void print_maintenance_reply(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *host;
+    char text[UNITS_TEXT];
+    size_t i;
+
+    if (!json_is_true(json_object_get(answer, "maintenance"))) {
+        fprintf(out, "%s: off\n", command);
+        return;
+    }
+    fprintf(out, "%s: 503 with Retry-After %s s for", command,
+            text_of(answer, "retry_after_s", text, sizeof(text)));
+    json_array_foreach(json_object_get(answer, "hosts"), i, host)
+        fprintf(out, "%s %s", i > 0 ? "," : "", host_in_maintenance(host));
+    fputc('\n', out);
+}
+
+static void print_upgrade(const char *command, const json_t *answer, FILE *out)
+{
+    char pid[UNITS_TEXT];
+
+    (void)command;
+    fprintf(out, "the new master (pid %s) serves\n", text_of(answer, "pid", pid, sizeof(pid)));
+}
+
 static void print_command_list(const char *command, const json_t *answer, FILE *out)
 {
     const json_t *entry;
@@ -142,6 +188,41 @@ static bool is_webserverd(const json_t *status)
     return json_object_get(status, "dispatch") != NULL;
 }
 
+/* Those of one kind that run, which the list of workers lacks. */
+static void print_processes(const json_t *answer, FILE *out)
+{
+    static const struct {
+        const char *member, *name;
+    } processes[] = {
+        {"logger", "logger"}, {"keys", "keys"}, {"metrics_process", "metrics"}, {"acme", "acme"}};
+    const char *separator = "pids         ";
+
+    for (size_t i = 0; i < ARRAY_LENGTH(processes); i++) {
+        uint64_t pid = number_of(json_object_get(answer, processes[i].member), "pid");
+
+        if (pid > 0) {
+            fprintf(out, "%s%s %" PRIu64, separator, processes[i].name, pid);
+            separator = ", ";
+        }
+    }
+    fputs(separator[0] == ',' ? "\n\n" : "\n", out);
+}
+
+static void print_maintenance(const json_t *hosts, FILE *out)
+{
+    const char *separator = "maintenance  ";
+    const json_t *host;
+    size_t i;
+
+    json_array_foreach(hosts, i, host)
+    {
+        fprintf(out, "%s%s", separator, host_in_maintenance(host));
+        separator = ", ";
+    }
+    if (json_array_size(hosts) > 0)
+        fputs(" are answered 503\n", out);
+}
+
 static void print_head(const json_t *answer, FILE *out)
 {
     char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT], up[UNITS_TEXT];
@@ -164,8 +245,8 @@ static void print_head(const json_t *answer, FILE *out)
     }
     fprintf(out, "model        %s\n", text_of(answer, "model", name, sizeof(name)));
     fprintf(out, "dispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
-    fprintf(out, "logger       pid %s\n\n",
-            text_of(json_object_get(answer, "logger"), "pid", pid, sizeof(pid)));
+    print_maintenance(json_object_get(answer, "maintenance"), out);
+    print_processes(answer, out);
 }
 
 static void print_wanted(const char *label, const json_t *pair, FILE *out)
@@ -682,6 +763,9 @@ static const struct {
 } printers[] = {{"ping", print_ping},
                 {"status", print_status},
                 {"stop", print_stop},
+                {"upgrade", print_upgrade},
+                {"maintenance", print_maintenance_reply},
+                {"reopen-logs", print_reopened},
                 {"limit-client", print_limits},
                 {"help", print_command_list},
                 {"config", print_config},

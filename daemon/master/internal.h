@@ -320,6 +320,9 @@ void reload_request_by(struct master *master, const char *by);
  */
 bool reload_renew(struct master *master, enum renewal renewal);
 
+/* Stores for the metrics whether the last reload, or the start, was GOOD. */
+void reload_record(const struct master *master, bool good);
+
 /* True if another change is under way, which a renewal must not cross. */
 bool reload_must_wait(const struct master *master);
 
@@ -675,6 +678,9 @@ int publish_segment(struct master *master, bool beside, char *why, size_t size);
 /* Writes the configuration in force. Call it after each change; needs the listeners. */
 void publish_config(struct master *master);
 
+/* Stores what each process uses, once a second. */
+void publish_processes(const struct master *master);
+
 /*
  * Stores a sample in the history, so that a console that starts later can show the past: sums of
  * all metrics, the state of each thread, the latency since the last sample. NOW_NS is the wall
@@ -743,6 +749,11 @@ void memory_watch_free(struct monitor *monitor);
 
 /* The level after LEVEL when USED thousandths of the limit are in use. */
 enum memory_level memory_level_next(enum memory_level level, uint32_t used);
+
+/* --- maintenance.c --- */
+
+/* Ends it, if there is one; WHY is for the log. */
+void maintenance_end(const struct master *master, const char *why);
 
 /* --- commands.c --- */
 

@@ -50,6 +50,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     atomic_store(&segment_master(segment)->heartbeat_ns, now);
     metric_set(segment_master(segment)->metrics, METRIC_accept_queue,
                listeners_waiting(master->listeners));
+    publish_processes(master);
     publish_sample(segment, &monitor->latency, clock_wall_ns());
     certificates_rotate_tickets(master, now);
     address_limits_expire(segment, now);

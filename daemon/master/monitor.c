@@ -20,6 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The segment and the configuration in force */
 
@@ -71,7 +74,68 @@ int publish_segment(struct master *master, bool beside, char *why, size_t size)
     block = segment_master(&master->segment);
     atomic_store(&block->heartbeat_ns, clock_monotonic_ns());
     atomic_store(&block->generation, 1);
+    reload_record(master, true);
     return 0;
+}
+
+/* Processes */
+
+/* Without Linux 6.2 the size of the directory is 0. */
+static uint64_t count_descriptors(pid_t pid)
+{
+    char path[32];
+    struct stat status;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static uint64_t resident_bytes(pid_t pid)
+{
+    char path[32];
+    unsigned long pages = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*u %lu", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* All processes have the limit of the master. */
+static void publish_process(const struct segment *segment, uint32_t place, pid_t pid,
+                            uint64_t descriptors_max)
+{
+    struct segment_process *entry = segment_process(segment, place);
+
+    if (pid > 0) {
+        atomic_store(&entry->resident_bytes, resident_bytes(pid));
+        atomic_store(&entry->descriptors, count_descriptors(pid));
+        atomic_store(&entry->descriptors_max, descriptors_max);
+    }
+    atomic_store(&entry->pid, pid);
+}
+
+void publish_processes(const struct master *master)
+{
+    const struct segment *segment = &master->segment;
+    const struct auxiliary *auxiliary = &master->auxiliary;
+    struct rlimit limit = {.rlim_cur = 0};
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    publish_process(segment, SEGMENT_PROCESS_MASTER, getpid(), limit.rlim_cur);
+    publish_process(segment, SEGMENT_PROCESS_LOGGER, auxiliary->logger.child.pid, limit.rlim_cur);
+    publish_process(segment, SEGMENT_PROCESS_KEYS, auxiliary->keys.child.pid, limit.rlim_cur);
+    publish_process(segment, SEGMENT_PROCESS_METRICS, auxiliary->metrics.child.pid, limit.rlim_cur);
+    publish_process(segment, SEGMENT_PROCESS_ACME, master->certificates.process.child.pid,
+                    limit.rlim_cur);
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        publish_process(segment, SEGMENT_PROCESS_WORKERS + i, master->workers.worker[i].pid,
+                        limit.rlim_cur);
 }
 
 static void store_config_text(struct master *master)

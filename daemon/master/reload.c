@@ -6,6 +6,7 @@
  */
 #include "daemon/master/internal.h"
 
+#include "common/clock.h"
 #include "daemon/base/events.h"
 #include "daemon/base/service.h"
 #include "daemon/config/keys.h"
@@ -327,6 +328,16 @@ static struct config *take_next(struct master *master)
     return NULL;
 }
 
+void reload_record(const struct master *master, bool good)
+{
+    segment_metrics *metrics = &segment_master(&master->segment)->metrics;
+
+    metric_set(*metrics, METRIC_last_reload_successful, good);
+    if (good)
+        metric_set(*metrics, METRIC_last_reload_success_time,
+                   clock_wall_ns() / NS_PER_S * NS_PER_S); /* a double has it exactly */
+}
+
 int act_start_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
@@ -347,6 +358,8 @@ int act_start_reload(struct master *master)
     }
     drop_next(master);
     reload->done = reload->started;
+    if (reload->renewal == RENEWAL_CONFIG)
+        reload_record(master, false);
     if (waited)
         set_text(&reload->last_failure,
                  reload->refusal != NULL ? reload->refusal : "out of memory");
@@ -357,8 +370,10 @@ int act_queue_reload(struct master *master)
 {
     struct config *config = load_or_refuse(master);
 
-    if (config == NULL)
+    if (config == NULL) {
+        reload_record(master, false);
         return -1;
+    }
     free_config(config, NULL); /* it is loaded again when the reload starts */
     master->reload.waiting = true;
     master->reload.last_attempt = master->reload.started + 1;
@@ -421,6 +436,7 @@ void reload_certificates_checked(struct master *master, const char *why)
         if (why != NULL) {
             reload->waiting = false;
             reload->done = ++reload->started;
+            reload_record(master, false);
             set_text(&reload->last_failure, why);
             log_errors(why);
         }
@@ -492,6 +508,8 @@ int act_commit_reload(struct master *master)
     if (renewal == RENEWAL_USERS && master->config->metrics_logins.file != NULL)
         auxiliary_renew_metrics(master);
     if (renewal == RENEWAL_CONFIG) {
+        reload_record(master, true);
+        maintenance_end(master, "by a reload");
         certificates_committed(master);
         if (metrics_sockets_replace(&master->auxiliary.metrics_sockets, &reload->new_metrics) ||
             metrics_settings_differ(previous, master->config))
@@ -520,6 +538,8 @@ int act_abandon_reload(struct master *master)
     struct reload *reload = &master->reload;
 
     event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", reload->last_failure);
+    if (reload->renewal == RENEWAL_CONFIG)
+        reload_record(master, false);
     listeners_abandon(master->listeners);
     metrics_sockets_close(&reload->new_metrics);
     log_files_close(&reload->new_logs);

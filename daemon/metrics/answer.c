@@ -12,6 +12,7 @@
 #include "daemon/http/response.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/metrics/exposition.h"
+#include "daemon/metrics/live.h"
 #include "daemon/metrics/page_files.h"
 
 #include <arpa/inet.h>
@@ -24,7 +25,7 @@
 /* The master has a heartbeat each second. */
 enum { HEARTBEAT_LATE_S = 10 };
 
-static const char plain[] = "text/plain; charset=utf-8";
+static const char plain[] = "text/plain; charset=utf-8", type_json[] = "application/json";
 
 struct answer {
     int status;
@@ -35,143 +36,6 @@ struct answer {
     const char *realm;      /* names it in WWW-Authenticate; NULL: without */
     uint32_t retry_after_s; /* 0: without the field */
 };
-
-/* Events */
-
-static uint32_t read_segment_word(const _Atomic uint32_t *word)
-{
-    return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static json_t *list_counters(const struct segment *segment)
-{
-    static const enum metric shown[] = {
-        METRIC_requests,         METRIC_bytes_sent,       METRIC_bytes_received,
-        METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
-        METRIC_cache_hits,       METRIC_cache_misses,     METRIC_cache_bytes,
-        METRIC_cache_limit,      METRIC_cpu_time,         METRIC_log_dropped,
-        METRIC_workers_died,     METRIC_queue_length,     METRIC_queue_capacity,
-        METRIC_queue_oldest,     METRIC_queue_taken,      METRIC_queue_wait,
-        METRIC_queue_dropped};
-    json_t *counters = json_object();
-
-    for (size_t i = 0; i < ARRAY_LENGTH(shown); i++)
-        json_object_set_new(counters, metric_table[shown[i]].name,
-                            json_integer((json_int_t)segment_sum(segment, shown[i])));
-    return counters;
-}
-
-/* Responses by class: four numbers, from 2xx to 5xx. */
-static json_t *list_classes(const struct segment *segment)
-{
-    static const struct {
-        int status;
-        enum metric metric;
-    } statuses[] = {
-#define HTTP_STATUS(code, name, reason) {code, METRIC_responses_##code},
-#include "common/http_status.def"
-#undef HTTP_STATUS
-    };
-    json_int_t classes[4] = {0};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
-        classes[statuses[i].status / 100 - 2] +=
-            (json_int_t)segment_sum(segment, statuses[i].metric);
-    return json_pack("[I, I, I, I]", classes[0], classes[1], classes[2], classes[3]);
-}
-
-/* Of the responses of the last second; null if there were none. */
-static json_t *list_last_latency(const struct segment *segment)
-{
-    uint64_t next =
-        atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
-    const struct segment_sample *sample = next > 0 ? segment_sample(segment, next - 1) : NULL;
-    uint64_t bucket[HISTOGRAM_COARSE_BUCKETS] = {0}, count = 0, max = 0;
-
-    for (size_t i = 0; sample != NULL && i < HISTOGRAM_COARSE_BUCKETS; i++) {
-        bucket[i] = read_segment_word(&sample->latency[i]);
-        count += bucket[i];
-    }
-    if (count == 0)
-        return json_null();
-    max = atomic_load_explicit(&sample->latency_max_ns, memory_order_relaxed);
-    return json_pack(
-        "{s:I, s:I, s:I, s:I}", "p50", (json_int_t)histogram_coarse_percentile(bucket, max, 50),
-        "p90", (json_int_t)histogram_coarse_percentile(bucket, max, 90), "p99",
-        (json_int_t)histogram_coarse_percentile(bucket, max, 99), "max", (json_int_t)max);
-}
-
-/* Of all connections that threads have taken from queues; null if there were none. */
-static json_t *list_queue_waits(const struct segment *segment)
-{
-    struct histogram all = {0};
-
-    segment_add_queue_waits(segment, &all);
-    if (histogram_count(&all) == 0)
-        return json_null();
-    return json_pack("{s:I, s:I, s:I}", "p50", (json_int_t)histogram_percentile(&all, 50), "p99",
-                     (json_int_t)histogram_percentile(&all, 99), "max",
-                     (json_int_t)histogram_max(&all));
-}
-
-static json_t *describe_serving_thread(const struct segment *segment, uint32_t slot)
-{
-    const struct segment_thread_slot *entry = segment_thread_slot(segment, slot);
-    const struct segment_thread *block = segment_thread(segment, slot);
-    uint32_t worker = slot / segment_threads_per_worker(segment);
-    uint64_t now = clock_monotonic_ns();
-    struct activity_copy activity;
-    const struct thread_state_info *state;
-
-    if (!segment_read_activity(&block->activity, &activity))
-        memset(&activity, 0, sizeof(activity));
-    state = &thread_state_table[activity.state < THREAD_STATE_COUNT ? activity.state : 0];
-    return json_pack(
-        "{s:i, s:i, s:b, s:s, s:I, s:o, s:I, s:I}", "worker",
-        (int)read_segment_word(&entry->worker), "thread", (int)read_segment_word(&entry->thread),
-        "acceptor",
-        read_segment_word(&entry->thread) <
-            read_segment_word(&segment_worker(segment, worker)->acceptors),
-        "state", state->name, "since_ms",
-        (json_int_t)(now > activity.since_ns ? (now - activity.since_ns) / NS_PER_MS : 0), "work",
-        json_text(activity.work), "requests",
-        (json_int_t)metric_get(block->metrics, METRIC_requests), "connections",
-        (json_int_t)metric_get(block->metrics, METRIC_connections_open));
-}
-
-static json_t *list_serving_threads(const struct segment *segment)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (segment_thread_reserved(segment, i) &&
-            read_segment_word(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER)
-            json_array_append_new(list, describe_serving_thread(segment, i));
-    return list;
-}
-
-void live_write(FILE *out, const struct segment *segment)
-{
-    const struct segment_header *header = &segment->header;
-    const struct segment_master *master = segment_master(segment);
-    uint64_t now = clock_wall_ns();
-    json_t *event = json_pack(
-        "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "name", header->name,
-        "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
-        (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S), "generation",
-        (int)read_segment_word(&master->generation), "stopping",
-        read_segment_word(&master->stopping) != 0, "workers", (int)server_workers_serving(segment),
-        "workers_wanted", (int)read_segment_word(&master->workers_wanted), "counters",
-        list_counters(segment), "responses", list_classes(segment), "latency_ns",
-        list_last_latency(segment), "queue_wait_ns", list_queue_waits(segment), "threads",
-        list_serving_threads(segment));
-
-    fputs("data: ", out);
-    if (event == NULL || json_dumpf(event, out, JSON_COMPACT) != 0)
-        fputs("{}", out);
-    json_decref(event);
-    fputs("\n\n", out);
-}
 
 /* Resources: each writes its content to OUT. */
 
@@ -225,7 +89,7 @@ static struct answer get_status(const struct segment *segment, const struct requ
     json_decref(status);
     fputc('\n', out);
     return (struct answer){.status = written ? STATUS_OK : STATUS_INTERNAL_SERVER_ERROR,
-                           .type = "application/json"};
+                           .type = type_json};
 }
 
 static struct answer put_file(const unsigned char *bytes, size_t size, const char *type, FILE *out)
@@ -246,6 +110,18 @@ PAGE_FILE(html, "text/html; charset=utf-8")
 PAGE_FILE(css, "text/css; charset=utf-8")
 PAGE_FILE(js, "text/javascript; charset=utf-8")
 
+#define LIVE_DATA(name)                                                                            \
+    static struct answer get_##name(const struct segment *segment, const struct request *request,  \
+                                    FILE *out)                                                     \
+    {                                                                                              \
+        (void)request;                                                                             \
+        live_write_##name(out, segment);                                                           \
+        return (struct answer){.status = STATUS_OK, .type = type_json};                            \
+    }
+
+LIVE_DATA(history)
+LIVE_DATA(details)
+
 /* The first event comes at once. */
 static struct answer get_events(const struct segment *segment, const struct request *request,
                                 FILE *out)
@@ -262,10 +138,16 @@ struct resource {
 };
 
 static const struct resource resources[] = {
-    {{"/", 1}, get_html, false},           {{"/page.css", 9}, get_css, false},
-    {{"/page.js", 8}, get_js, false},      {{"/events", 7}, get_events, false},
-    {{"/metrics", 8}, get_metrics, false}, {{"/healthz", 8}, get_health, true},
-    {{"/readyz", 7}, get_readiness, true}, {{"/status.json", 12}, get_status, false},
+    {{"/", 1}, get_html, false},
+    {{"/page.css", 9}, get_css, false},
+    {{"/page.js", 8}, get_js, false},
+    {{"/events", 7}, get_events, false},
+    {{"/history.json", 13}, get_history, false},
+    {{"/details.json", 13}, get_details, false},
+    {{"/metrics", 8}, get_metrics, false},
+    {{"/healthz", 8}, get_health, true},
+    {{"/readyz", 7}, get_readiness, true},
+    {{"/status.json", 12}, get_status, false},
 };
 
 /* Host of a request */

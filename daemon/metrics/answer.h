@@ -36,11 +36,4 @@ enum answer_kind {
 enum answer_kind answer_request(const struct answer_setup *setup, const char *data, size_t length,
                                 char **response, size_t *response_length);
 
-/*
- * Writes one server-sent event of the live page (HTML Living Standard, section 9.2), "data: ", a
- * JSON object in one line, and an empty line: counters since the start, latency of the last second,
- * and what each serving thread does.
- */
-void live_write(FILE *out, const struct segment *segment);
-
 #endif

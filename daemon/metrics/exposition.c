@@ -402,6 +402,57 @@ static void put_server(const struct exposition *to)
               "Serving threads in each worker");
 }
 
+/* Processes */
+
+static const char *const process_names[] = {[SEGMENT_PROCESS_MASTER] = "master",
+                                            [SEGMENT_PROCESS_LOGGER] = "logger",
+                                            [SEGMENT_PROCESS_KEYS] = "keys",
+                                            [SEGMENT_PROCESS_METRICS] = "metrics",
+                                            [SEGMENT_PROCESS_ACME] = "acme"};
+
+enum process_value { PROCESS_RESIDENT, PROCESS_DESCRIPTORS, PROCESS_DESCRIPTORS_MAX };
+
+static uint64_t read_process(const struct segment_process *process, enum process_value value)
+{
+    const _Atomic uint64_t *const values[] = {&process->resident_bytes, &process->descriptors,
+                                              &process->descriptors_max};
+
+    return atomic_load_explicit(&process->pid, memory_order_relaxed) > 0
+               ? atomic_load_explicit(values[value], memory_order_relaxed)
+               : 0;
+}
+
+/* One sample for each process; one without, or whose value is unknown, is left out. */
+static void put_process_value(const struct exposition *to, const char *name, enum metric_unit unit,
+                              enum process_value value, const char *help)
+{
+    char family[NAME_MAX_BYTES];
+
+    snprintf(family, sizeof(family), PREFIX "process_%s", name);
+    describe(to, family, "gauge", unit, help);
+    for (uint32_t i = 0; i < segment_count(to->segment, SEGMENT_PROCESSES); i++) {
+        uint64_t number = read_process(segment_process(to->segment, i), value);
+
+        if (number == 0)
+            continue;
+        if (i < SEGMENT_PROCESS_WORKERS)
+            fprintf(to->out, "%s{process=\"%s\"}", family, process_names[i]);
+        else
+            fprintf(to->out, "%s{process=\"worker %u\"}", family, i - SEGMENT_PROCESS_WORKERS);
+        put_value(to->out, unit, number);
+    }
+}
+
+static void put_processes(const struct exposition *to)
+{
+    put_process_value(to, "resident_memory_bytes", UNIT_BYTES, PROCESS_RESIDENT,
+                      "Memory of a process in RAM, with what it shares with others");
+    put_process_value(to, "open_fds", UNIT_COUNT, PROCESS_DESCRIPTORS,
+                      "Open descriptors of a process");
+    put_process_value(to, "max_fds", UNIT_COUNT, PROCESS_DESCRIPTORS_MAX,
+                      "Limit of the open descriptors of a process");
+}
+
 /* Certificates */
 
 /*
@@ -434,6 +485,7 @@ void exposition_write(FILE *out, const struct segment *segment, enum exposition_
     const struct exposition to = {out, segment, format};
 
     put_server(&to);
+    put_processes(&to);
     for (int i = 0; i < METRIC_COUNT; i++)
         if (!is_status((enum metric)i))
             put_metric(&to, (enum metric)i);

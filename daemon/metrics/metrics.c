@@ -11,6 +11,7 @@
 #include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/metrics/answer.h"
+#include "daemon/metrics/live.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <assert.h>
@@ -414,8 +415,8 @@ int metrics_run(const struct metrics_setup *setup)
     int status = EXIT_FAILURE;
 
     events_set_role(ROLE_METRICS);
-    events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     process_title_set_child("metrics");
+    events_attach(NULL, 0); /* it has no ring in the segment; the master reports its end */
     signals_ignore_in_child();
     if (enter_metrics_sandbox(setup) != 0)
         return EXIT_FAILURE;

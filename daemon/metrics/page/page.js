@@ -1,7 +1,7 @@
 "use strict";
-/* Draws the events of /events. What the server sends is only ever written as text. */
+/* Draws the events of /events, after the past of /history.json. What the server sends is only ever written as text. */
 
-const SECONDS = 300;
+const SECONDS = 900, DETAILS_MS = 5000;
 const element = id => document.getElementById(id);
 const svg = "http://www.w3.org/2000/svg";
 
@@ -73,7 +73,14 @@ function makePanel(panel) {
   graph.setAttribute("aria-hidden", "true");
   panel.number.setAttribute("aria-live", "off");
   graph.append(panel.path);
-  box.append(title, panel.number, panel.note, graph);
+  const axis = document.createElement("div"), begin = document.createElement("span"), end = document.createElement("span");
+  axis.className = "axis";
+  panel.top = document.createElement("div");
+  panel.top.className = "top";
+  panel.begin = begin;
+  end.textContent = "0, now";
+  axis.append(begin, end);
+  box.append(title, panel.number, panel.note, panel.top, graph, axis);
   element("panels").append(box);
 }
 
@@ -86,14 +93,45 @@ function drawGraph(panel) {
     pen = value !== null ? "L" : "M";
   });
   panel.path.setAttribute("d", line);
+  panel.top.textContent = top > 1e-9 ? panel.text(top) : "";
+  panel.begin.textContent = `−${SECONDS / 60} min`;
+}
+
+function remember(panel, value) {
+  panel.past.push(value);
+  panel.past.splice(0, panel.past.length - SECONDS);
+}
+
+/* A sample of the history, as an event. */
+function sampleAsEvent(names, sample) {
+  const counters = {};
+  names.forEach((name, i) => counters[name] = sample[i + 1]);
+  const rest = sample.slice(names.length + 1), p99 = rest[4];
+  return { time_ms: sample[0], counters, responses: rest.slice(0, 4), latency_ns: p99 === null ? null : { p99 } };
+}
+
+/* Before the first event. A second without a sample has no value. */
+function rememberHistory(history) {
+  let before = null;
+  for (const sample of history.samples) {
+    const now = sampleAsEvent(history.counters, sample);
+    if (before !== null && now.time_ms > before.time_ms) {
+      const seconds = (now.time_ms - before.time_ms) / 1000;
+      for (const panel of panels) {
+        for (let missing = Math.round(seconds) - 1; missing > 0; missing--)
+          remember(panel, null);
+        remember(panel, panel.value(now, before, seconds));
+      }
+    }
+    before = now;
+  }
 }
 
 function drawPanels(now, before, seconds) {
   for (const panel of panels) {
     const value = panel.value(now, before, seconds);
     panel.box.hidden = panel.shown !== undefined && !panel.shown(now);
-    panel.past.push(value);
-    panel.past.splice(0, panel.past.length - SECONDS);
+    remember(panel, value);
     panel.number.textContent = value === null ? "–" : panel.text(value);
     panel.note.textContent = panel.more(now);
     drawGraph(panel);
@@ -116,6 +154,50 @@ function drawThreads(now, before, seconds) {
   }));
 }
 
+/* Rows of texts; a cell may be {text, kind}, its class. */
+function fillTable(name, rows) {
+  element(name + "-section").hidden = rows.length === 0;
+  element(name).replaceChildren(...rows.map(cells => {
+    const row = document.createElement("tr");
+    for (const one of cells) {
+      const cell = document.createElement("td");
+      cell.textContent = typeof one === "object" ? one.text : one;
+      cell.className = typeof one === "object" ? one.kind : "";
+      row.append(cell);
+    }
+    return row;
+  }));
+}
+
+const number = text => ({ text, kind: "number" });
+const asDate = ms => new Date(ms).toLocaleString();
+
+function drawDetails(details) {
+  fillTable("hosts", details.hosts.map(host => [host.name, number(asCount(host.requests)), number(asCount(host.responses_4xx)),
+    number(asCount(host.responses_5xx)), number(asBytes(host.body_bytes)), number(asTime(host.p99_ns))]));
+  fillTable("certificates", details.certificates.map(one => {
+    const days = Math.floor((one.not_after_s - Date.now() / 1000) / 86400);
+    return [one.names, one.issuer, { text: `${asDate(one.not_after_s * 1000)} (${days} d)`, kind: days < 2 ? "bad" : "" },
+      one.next_attempt_s > 0 ? asDate(one.next_attempt_s * 1000) : "–", { text: one.error, kind: "bad" }];
+  }));
+  fillTable("events", details.events.reverse().map(event => [asDate(event.time_ms),
+    { text: event.level, kind: event.level === "error" ? "bad" : "" }, `${event.role} ${event.pid}`, event.text]));
+}
+
+async function readJson(path) {
+  const answer = await fetch(path);
+  if (!answer.ok)
+    throw new Error(path);
+  return answer.json();
+}
+
+/* After a failure, as of a server that restarts, with the next interval. */
+async function updateDetails() {
+  if (!paused && !document.hidden)
+    await readJson("/details.json").then(drawDetails, () => {});
+  setTimeout(updateDetails, DETAILS_MS);
+}
+
 function showState(text, bad) {
   if (element("state").textContent !== text)
     element("state").textContent = text;
@@ -129,7 +211,8 @@ function show(now) {
   document.title = element("name").textContent = now.name;
   element("about").textContent = `webserverd ${now.version}, up ${asAge(now.uptime_s)}, configuration ${now.generation}, ` +
     `workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.filter(one => !one.acceptor).length}`;
-  showState(now.stopping ? "stopping" : paused ? "paused" : "live", now.stopping);
+  showState(now.stopping ? "stopping" : now.counters.maintenance > 0 ? "maintenance: answers 503" : paused ? "paused" : "live",
+    now.stopping || now.counters.maintenance > 0);
   if (last && seconds > 0 && now.counters.requests >= last.counters.requests) {
     drawPanels(now, last, seconds);
     drawThreads(now, last, seconds);
@@ -145,10 +228,16 @@ function pause() {
 
 panels.forEach(makePanel);
 element("pause").addEventListener("click", pause);
-const source = new EventSource("/events");
-source.addEventListener("message", event => {
-  if (!paused)
-    show(JSON.parse(event.data));
-});
-source.addEventListener("error", () => showState(source.readyState === EventSource.CLOSED
-  ? "the server refuses events: it has enough pages open, or its users have changed; reload this page" : "no connection to the server; trying again", true));
+function follow() {
+  const source = new EventSource("/events");
+  source.addEventListener("message", event => {
+    if (!paused)
+      show(JSON.parse(event.data));
+  });
+  source.addEventListener("error", () => showState(source.readyState === EventSource.CLOSED
+    ? "the server refuses events: it has enough pages open, or its users have changed; reload this page"
+    : "no connection to the server; trying again", true));
+}
+
+readJson("/history.json").then(rememberHistory, () => {}).then(follow);
+updateDetails();

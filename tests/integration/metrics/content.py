@@ -3,9 +3,9 @@ import shutil
 import subprocess
 from decimal import Decimal
 
-from metrics_server import OPENMETRICS, Exposition, MetricsServer, expect, expect_in, test
+from metrics_server import MORE, OPENMETRICS, Exposition, MetricsServer, expect, expect_in, test, until
 
-NANOSECONDS = ("response_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest", "lock_wait")
+NANOSECONDS = ("response_time", "last_reload_success_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest", "lock_wait")
 BYTES = ("bytes_received", "bytes_sent", "thread_cache_bytes", "cache_bytes", "cache_limit", "log_bytes")
 
 
@@ -149,3 +149,30 @@ def promtool_has_no_complaint(bench):
         done = subprocess.run(["promtool", "check", "metrics"], input=server.read("/metrics").encode(),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         expect((done.returncode, done.stdout.decode()), (0, ""), "promtool check metrics")
+
+
+@test
+def processes_and_refused_reloads_are_metrics(bench):
+    with MetricsServer(bench) as server:
+        def memory():
+            return server.metrics().named("webserverd_process_resident_memory_bytes", process="worker 1")
+
+        expect(until(memory, "a sample")[0].value > 100000, True, "memory")
+        metrics = server.metrics()
+        expect({sample.labels["process"] for sample in metrics.named("webserverd_process_max_fds")},
+               {"master", "logger", "metrics", "worker 0", "worker 1"}, "processes")
+        for sample in metrics.named("webserverd_process_open_fds"):
+            expect(3 <= sample.value < metrics.sum("webserverd_process_max_fds", process=sample.labels["process"]), True, "descriptors")
+        expect(metrics.sum("webserverd_last_reload_successful"), 1, "start")
+        started = metrics.sum("webserverd_last_reload_success_time_seconds")
+        server.reload("nonsense\n")
+        metrics = server.metrics()
+        expect(metrics.sum("webserverd_last_reload_successful"), 0, "refused reload")
+        expect(metrics.sum("webserverd_last_reload_success_time_seconds"), started, "time")
+
+        def is_later():
+            server.reload(MORE)
+            return server.metrics().sum("webserverd_last_reload_success_time_seconds") > started
+
+        until(is_later, "the time of a reload")
+        expect(server.metrics().sum("webserverd_last_reload_successful"), 1, "reload")

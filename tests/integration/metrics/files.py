@@ -6,12 +6,13 @@ import shutil
 import subprocess
 
 from content import use
-from metrics_server import MORE, MetricsServer, expect, test
+from metrics_server import MORE, MetricsServer, expect, test, until
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / "etc"
 RULES = ETC / "prometheus" / "webserverd.rules.yml"
 DASHBOARD = ETC / "grafana" / "webserverd.json"
-WITH_TLS = {"webserverd_certificate_not_after_seconds"}  # tests of it: integration/acme
+ELSEWHERE = {"webserverd_certificate_not_after_seconds",  # with TLS: integration/acme
+             "webserverd_process_open_fds"}  # as of Linux 6.2
 NAME = re.compile(r"\bwebserverd_\w+")
 
 
@@ -28,8 +29,9 @@ def files_use_metrics_that_exist(bench):
     dashboard = expressions_of(json.loads(DASHBOARD.read_text()))
     with MetricsServer(bench, MORE + "[host a.example]\n") as server:
         use(server)
+        until(lambda: server.metrics().named("webserverd_process_max_fds"), "the first second")
         exposition = server.metrics()
-        known = {sample.name for sample in exposition.samples} | WITH_TLS
+        known = {sample.name for sample in exposition.samples} | ELSEWHERE
         for sample in exposition.samples:
             for label in sample.labels:
                 known.add((sample.name, label))

@@ -75,6 +75,28 @@ def events_follow_the_server(bench):
 
 
 @test
+def page_begins_with_the_past_and_details(bench):
+    with MetricsServer(bench, MORE + "[host a.example]\n") as server:
+        server.get("/none", host="a.example")
+
+        def counted():
+            history = json.loads(server.read("/history.json"))
+            place = history["counters"].index("requests") + 1
+            samples = history["samples"]
+            expect({len(sample) for sample in samples} <= {len(history["counters"]) + 6}, True, "length of samples")
+            return samples if samples and samples[-1][place] == 1 else None
+
+        samples = until(counted, "a sample with the request")
+        expect(samples[-1][-5:-1], [0, 0, 1, 0], "responses by class")
+        expect(samples[0][0] <= samples[-1][0], True, "order")
+        details = json.loads(server.read("/details.json"))
+        host = next(host for host in details["hosts"] if host["name"] == "a.example")
+        expect((host["requests"], host["responses_4xx"]), (1, 1), "requests of the host")
+        expect(details["certificates"], [], "certificates")
+        expect_in("worker slot 0 serves", " ".join(event["text"] for event in details["events"]), "events")
+
+
+@test
 def streams_keep_no_scrape_out(bench):
     with MetricsServer(bench) as server:
         streams = [Events(server) for _ in range(STREAMS_MAX)]

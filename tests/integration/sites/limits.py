@@ -115,3 +115,33 @@ def pieces_of_cookie_are_one_field_over_http2(bench):
         for size, two, one in ((1, 200, 431), (200, 431, 431)):
             pieces = [f"Cookie: c{number}={'x' * size}" for number in range(150)]
             expect([server.get("/", *pieces, version=version).status for version in (HTTP2, HTTP1)], [two, one], f"pieces of {size} bytes")
+
+
+@test
+def maintenance_answers_503_until_it_ends(bench):
+    with SiteServer(bench, "[host a.example b.example]\n[host c.example]\n[workers]\nprocesses = 2\n") as server:
+        server.put("www/page.html", "page")
+
+        def answers():
+            return [server.get("/page.html", host=host).status for host in ("a.example", "b.example", "c.example", "other.example")]
+
+        expect(answers(), [200] * 4, "at first")
+        server.control("maintenance", "on", "--host", "B.example", "--retry-after", "7m")
+        expect(answers(), [503, 503, 200, 200], "one host")
+        expect(server.get("/page.html", host="a.example")["retry-after"], "420", "Retry-After")
+        expect(server.status()["maintenance"], ["a.example"], "status")
+        expect(server.status()["metrics"]["maintenance"], 1, "metric")
+        expect_in("maintenance  a.example are answered 503", server.control("status"), "status as text")
+        server.control("maintenance", "on", "--host", "*")
+        expect(answers(), [503, 503, 200, 503], "and all that have no section")
+        server.control("maintenance", "off", "--host", "a.example")
+        expect(answers(), [200, 200, 200, 503], "only these")
+        expect_in("maintenance: 503 with Retry-After 300 s for all hosts", server.control("maintenance", "on"), "reply")
+        expect(answers(), [503] * 4, "all")
+        server.control("reload")
+        expect(answers(), [200] * 4, "after a reload")
+        expect_in("maintenance: off", server.control("maintenance"), "reply")
+        for words, message in ((("of",), "invalid word 'of'"), (("on", "--host", "x.example"), "has the name 'x.example'"),
+                               (("on", "--retry-after", "0s"), "invalid time '0s'"), (("on", "--page", "x"), "unknown option"),
+                               (("on", "--host"), "missing value")):
+            expect_in(message, server.control("maintenance", *words, check=False), str(words))

@@ -111,7 +111,7 @@ static void status_is_formatted_as_table(void **state)
         "\"listening\":[\"127.0.0.1:8080\",\"[::1]:8080\"],\"model\":\"pool\",\"dispatch\":"
         "\"kernel\","
         "\"logger\":{"
-        "\"pid\":9},"
+        "\"pid\":9},\"keys\":{\"pid\":0},\"acme\":{\"pid\":10},"
         "\"workers\":{\"wanted\":2,\"actual\":1,\"list\":[{\"slot\":0,\"pid\":8,\"state\":"
         "\"serving\","
         "\"threads\":{\"wanted\":4,\"actual\":3},\"acceptors\":1,\"offload_threads\":2,\"uptime_"
@@ -133,7 +133,7 @@ static void status_is_formatted_as_table(void **state)
         "webserverd   web, pid 7, version 0.2.0, up 1h 02m\n",
         "listening    127.0.0.1:8080, [::1]:8080\n",
         "model        pool\n",
-        "logger       pid 9\n",
+        "pids         logger 9, acme 10\n\n",
         "              wanted  actual\n",
         "workers            2       1\n",
         "threads each       8       3\n",

@@ -3,6 +3,7 @@
  * process.
  */
 #include "daemon/metrics/answer.h"
+#include "daemon/metrics/live.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
