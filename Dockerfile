@@ -4,11 +4,11 @@
 #   docker compose exec web wsconsole  watch it
 #   docker compose run --rm benchmark  put load on it
 #
-# To build on exactly one version of Debian's image, name its digest, which "docker buildx imagetools inspect debian:13-slim"
-# prints: docker compose build --build-arg DEBIAN=debian:13-slim@sha256:DIGEST
+# The digest makes builds start from the same image; "docker buildx imagetools inspect debian:13-slim" prints that of the
+# newest one: docker compose build --build-arg DEBIAN=debian:13-slim@sha256:DIGEST
 #
 # docker stop lets open requests finish; with --time 70, as in compose.yaml, also long ones.
-ARG DEBIAN=debian:13-slim
+ARG DEBIAN=debian:13-slim@sha256:d7e12182ce18b85b93007c1dedf31f2d29e01ccf3182cc4017c709b6259bc132
 FROM $DEBIAN AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
@@ -38,5 +38,5 @@ USER 10001
 ENV XDG_RUNTIME_DIR=/run TERM=xterm-256color
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["wsctl", "ping"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["wsctl", "check"]
 ENTRYPOINT ["webserverd", "-f", "/etc/webserverd/webserver.ini"]

@@ -76,6 +76,7 @@ static const struct mode webserverd_modes[] = {
 static const struct mode wsctl_modes[] = {
     {"", wsctl_options, COUNT(wsctl_options), "@modes", NULL},
     {"watch", watch_options, COUNT(watch_options), "", "print the load every second"},
+    {"check", NULL, 0, "", "send a request to the server's own address"},
 #define COMMAND(name, function, arguments, min, max, changes, help)                                \
     {name, NULL, 0, arguments, help},
 #include "common/commands.def"

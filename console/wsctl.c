@@ -11,6 +11,7 @@
 #include "common/units.h"
 #include "console/data/alerts.h"
 #include "console/data/answers.h"
+#include "console/data/check.h"
 #include "console/data/commands.h"
 #include "console/data/instances.h"
 #include "console/data/watch.h"
@@ -86,6 +87,7 @@ static void print_help(void)
         printf("  %-39s %s\n", words, command_table[i].help);
     }
     printf("  %-39s %s\n", "list", "List the servers that run, of any program");
+    printf("  %-39s %s\n", "check", "Send a request to the server's own address");
     printf("  %-39s %s\n", "watch [--fail-if RULE] [--for TIME]",
            "Print the load every second; see watch --help");
     printf("\nExit status: 0 done, 1 rejected or a rule of watch holds, 2 usage error, "
@@ -391,6 +393,33 @@ static int run_on_other_program(const struct options *options, int count, const 
     return status;
 }
 
+/* check */
+
+enum { CHECK_MS = 5000 };
+
+static int run_check(const struct options *options)
+{
+    struct segment_reader reader;
+    struct check check;
+    char why[512], took[UNITS_TEXT];
+    int status;
+
+    if (segment_attach(&reader, options->name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        return fail_to_find(why, EXIT_NO_DAEMON);
+    status = check_request(&check, &reader, options->timeout_given ? options->timeout_ms : CHECK_MS,
+                           why, sizeof(why));
+    segment_detach(&reader);
+    if (status != 0)
+        return fail_with(why, EXIT_NO_DAEMON);
+    if (options->json)
+        printf("{\"ok\":true,\"address\":\"%s\",\"status\":%d,\"ns\":%" PRIu64 "}\n", check.address,
+               check.status, check.ns);
+    else
+        printf("%s answers with status %d after %s\n", check.address, check.status,
+               units_format_ns(took, sizeof(took), (double)check.ns));
+    return EXIT_DONE;
+}
+
 /* watch */
 
 static void print_watch_help(void)
@@ -576,6 +605,8 @@ int main(int argc, char **argv)
     if (!options.name_given && instance_with_socket(options.socket, found))
         options.name = found;
     words = argv + optind;
+    if (count == 1 && strcmp(words[0], "check") == 0)
+        return run_check(&options);
     if (count == 1 && strcmp(words[0], "list") == 0) {
         if (options.json && instances_print_json(stdout) != 0)
             return fail_with("out of memory", EXIT_REJECTED);

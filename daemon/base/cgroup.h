@@ -1,7 +1,7 @@
 /*
- * Memory limits of the control groups that a process is in (cgroups(7)): of its own group and of
- * those above, versions 1 and 2. Pages of files count as free, because the kernel drops them when
- * it needs memory.
+ * Limits of memory and CPU time of the control groups that a process is in (cgroups(7)): of its own
+ * group and of those above, versions 1 and 2. Pages of files count as free, because the kernel drops
+ * them when it needs memory.
  *
  * Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.
  */
@@ -26,5 +26,11 @@ struct cgroup_memory {
 
 /* Of the group where the least part of the limit is free. Reads a few small files. */
 struct cgroup_memory cgroup_memory(const struct cgroup *cgroup);
+
+/*
+ * SELF and ROOT as above. How many CPUs the process may use at a time by the lowest limit, rounded
+ * up; 0: no group has a limit.
+ */
+uint32_t cgroup_cpus(const char *self, const char *root);
 
 #endif

@@ -275,10 +275,22 @@ static void check_terms(struct config_draft *draft)
                             "terms");
 }
 
+/* Of Docker, Podman, systemd-nspawn or Kubernetes. */
+static bool is_in_container(void)
+{
+    return getenv("container") != NULL || getenv("KUBERNETES_SERVICE_HOST") != NULL ||
+           access("/.dockerenv", F_OK) == 0;
+}
+
 static void check_files(struct config_draft *draft)
 {
     const struct config *config = draft->config;
 
+    if (!draft->given[KEY_acme_state_dir] && getenv("STATE_DIRECTORY") == NULL && is_in_container())
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_state_dir],
+                            "name a directory of a volume, such as /var/lib/webserverd/acme",
+                            "[acme] needs state_dir in a container, with which account and "
+                            "certificates would end");
     if (config->acme_state_dir[0] == '\0')
         config_report_error(&draft->report, &draft->set_at[KEY_acme_state_dir],
                             "set it to a directory of your own",

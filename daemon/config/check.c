@@ -1,8 +1,10 @@
 #include "daemon/config/internal.h"
 
 #include "common/macros.h"
+#include "daemon/base/cgroup.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,10 +92,23 @@ static bool names_address(const struct config_address *listen, const struct conf
     return strcmp(listen->text, address->text) == 0 && (!listen->tls || address->tls);
 }
 
+/* The CPUs that this process may use, by its affinity and by the limit of its control group. */
+static uint64_t count_cpus(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t cpus = online > 0 ? (uint64_t)online : 1;
+    uint32_t limit = cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup");
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+        (uint64_t)CPU_COUNT(&allowed) < cpus)
+        cpus = (uint64_t)CPU_COUNT(&allowed);
+    return limit > 0 && limit < cpus ? limit : cpus;
+}
+
 void config_draft_complete(struct config_draft *draft)
 {
     struct config *config = draft->config;
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads;
 
     for (size_t i = 0; i < config->server_listen.count; i++)
@@ -108,8 +123,8 @@ void config_draft_complete(struct config_draft *draft)
     if (config->workers_threads != 0)
         return;
     /* auto, at least 1 and at most max_threads */
-    if (config->workers_model == MODEL_EVENTS) /* the cores divided among the processes */
-        threads = (online > 0 ? (uint64_t)online : 1) / config->workers_processes;
+    if (config->workers_model == MODEL_EVENTS) /* the CPUs divided among the processes */
+        threads = count_cpus() / config->workers_processes;
     else
         threads = config->workers_model == MODEL_POOL ? POOL_THREADS : UINT32_MAX;
     if (threads > config->workers_max_threads - MODEL_ACCEPTORS(config->workers_model))

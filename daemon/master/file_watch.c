@@ -1,6 +1,6 @@
 /*
- * The files of the configuration that others replace while the server runs: certificates with
- * their keys, and users files. Once a second the master looks whether they are others than those in
+ * The files that others replace while the server runs: certificates with their keys, users files,
+ * and with [server] watch the configuration file. Once a second the master looks whether they are others than those in
  * use; what changes twice in that time is not complete yet.
  */
 #include "daemon/master/internal.h"
@@ -57,8 +57,14 @@ static uint64_t state_of_users(const struct config *config)
     return state;
 }
 
+static uint64_t state_of_config(const struct master *master)
+{
+    return master->options->file != NULL ? add_file(1, master->options->file) : 0;
+}
+
 void file_watch_begin(struct master *master)
 {
+    master->config_file.in_use = state_of_config(master);
     master->certificate_files.in_use = state_of_certificates(master->config);
     master->users_files.in_use = state_of_users(master->config);
 }
@@ -75,11 +81,16 @@ static bool have_changed(struct file_watch *watch, uint64_t now)
 /* An attempt counts even if it fails: it is refused until the files change again. */
 void file_watch_look(struct master *master)
 {
-    uint64_t users = state_of_users(master->config),
+    uint64_t config = state_of_config(master), users = state_of_users(master->config),
              certificates = state_of_certificates(master->config);
 
     if (master->reload.previous != NULL || lifecycle_is_stopping(master))
         return;
+    if (master->config->server_watch && have_changed(&master->config_file, config)) {
+        master->config_file.in_use = config;
+        reload_request_by(master, "as its file is another one");
+        return;
+    }
     if (have_changed(&master->users_files, users) && reload_renew(master, RENEWAL_USERS))
         master->users_files.in_use = users;
     if (master->certificates.set != NULL &&

@@ -237,7 +237,7 @@ struct master {
     struct reload reload;
     struct roots roots; /* of the current generation */
     struct root_watch root_watch;
-    struct file_watch certificate_files, users_files;
+    struct file_watch certificate_files, users_files, config_file;
     struct upgrade upgrade;
     struct monitor monitor;
 };

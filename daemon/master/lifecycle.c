@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LOGGER_GRACE_MS = 5000, /* added to the time that the logger may wait for a log */
@@ -208,24 +209,35 @@ int act_settle(struct master *master)
 
 /* The server serves */
 
-/* Prints on the terminal where the server listens, and how to watch and stop it. */
+/* A pipe with lines of the access log, which a program reads. */
+static bool output_is_a_log(const struct config *config)
+{
+    return strcmp(config->log_access, "-") == 0 && isatty(STDOUT_FILENO) == 0;
+}
+
+/* Prints where the server listens, and how to watch and stop it. */
 static void announce(const struct master *master)
 {
     const struct config *config = master->config;
     bool usual = strcmp(config->server_name, INSTANCE_DEFAULT_NAME) == 0;
     char *root = realpath(config->server_root, NULL);
-    char which[INSTANCE_NAME_MAX + 8];
+    char which[INSTANCE_NAME_MAX + 8], sizes[96];
 
     snprintf(which, sizeof(which), "%s%s", usual ? "" : " -n ", usual ? "" : config->server_name);
-    printf("webserverd %s serves ", WEBSERVERD_VERSION);
-    escape_print(stdout, root != NULL ? root : config->server_root);
-    printf(" on %s: %u worker%s, %u serving thread%s in each\n"
-           "  watch it: wsconsole%s    stop it: %swsctl%s stop\n",
-           master->segment.header.listening, config->workers_processes,
-           units_plural(config->workers_processes, "", "s"), config->workers_threads,
-           units_plural(config->workers_threads, "", "s"), which,
-           master->options->detach ? "" : "Ctrl-C, or ", which);
-    fflush(stdout);
+    snprintf(sizes, sizeof(sizes), "%u worker%s, %u serving thread%s in each",
+             config->workers_processes, units_plural(config->workers_processes, "", "s"),
+             config->workers_threads, units_plural(config->workers_threads, "", "s"));
+    if (output_is_a_log(config)) {
+        event_log(LEVEL_INFO, "serves %s on %s: %s", root != NULL ? root : config->server_root,
+                  master->segment.header.listening, sizes);
+    } else {
+        printf("webserverd %s serves ", WEBSERVERD_VERSION);
+        escape_print(stdout, root != NULL ? root : config->server_root);
+        printf(" on %s: %s\n  watch it: wsconsole%s    stop it: %swsctl%s stop\n",
+               master->segment.header.listening, sizes, which,
+               master->options->detach ? "" : "Ctrl-C, or ", which);
+        fflush(stdout);
+    }
     free(root);
 }
 

@@ -8,6 +8,7 @@ all need PyYAML. The configuration in the ConfigMap is checked by webserverd -t;
 real server, twice, and its reports are merged. Exit status 0 or 1; 77 without PyYAML.
 """
 import contextlib
+import hashlib
 import importlib.util
 import json
 import pathlib
@@ -19,7 +20,7 @@ import tempfile
 import time
 
 PATIENCE_S = 90
-KINDS = ["ConfigMap", "Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget", "Service"]
+KINDS = ["ConfigMap", "Deployment", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "Service"]
 
 
 def expect(condition, words):
@@ -63,8 +64,9 @@ def check_server(objects):
     pod = deployment["spec"]["template"]
     container, = pod["spec"]["containers"]
     labels = pod["metadata"]["labels"]
+    policy = find(objects, "NetworkPolicy")["spec"]
     for selector in (deployment["spec"]["selector"]["matchLabels"], service["spec"]["selector"],
-                     budget["spec"]["selector"]["matchLabels"]):
+                     budget["spec"]["selector"]["matchLabels"], policy["podSelector"]["matchLabels"]):
         expect(selector.items() <= labels.items(), f"selector {selector} does not select the pods")
     target = scaler["spec"]["scaleTargetRef"]
     expect(all(target[key] == value for key, value in (("kind", "Deployment"), ("apiVersion", deployment["apiVersion"]),
@@ -78,6 +80,9 @@ def check_server(objects):
         expect(f"listen = *:{ports[name]}" in ini.split(f"[{section}]")[1].split("[")[0], f"port {name} and [{section}] differ")
     expect(service["spec"]["ports"][0]["targetPort"] == "http", "the port of the service")
     expect(pod["metadata"]["annotations"]["prometheus.io/port"] == str(ports["metrics"]), "the port of the annotation")
+    expect({port["port"] for rule in policy["ingress"] for port in rule["ports"]} == set(ports), "the ports of the policy")
+    checksum = hashlib.sha256(ini.encode()).hexdigest()
+    expect(pod["metadata"]["annotations"]["checksum/configuration"] == checksum, f"the checksum of webserver.ini is {checksum}")
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
         path = container[name]["httpGet"]["path"]
         expect(container[name]["httpGet"]["port"] == "metrics", f"port of {name}")

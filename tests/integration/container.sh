@@ -75,7 +75,7 @@ compose_is_strict() {
 
     user=$(awk '$1 == "USER" { print $2 }' Dockerfile)
     for line in 'read_only: true' '- ALL' '- no-new-privileges:true' \
-        'mem_limit: ' 'pids_limit: ' "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "ping"]'; do
+        'mem_limit: ' 'pids_limit: ' "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "check"]'; do
         grep -qF -- "$line" compose.yaml || fail "compose.yaml does not contain '$line'"
     done
 }

@@ -1,4 +1,4 @@
-/* Memory in use of a control group, from files like those of the kernel. */
+/* Memory in use and CPU time of a control group, from files like those of the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,11 +187,56 @@ static void missing_files_are_no_limit(void **state)
     assert_null(cgroup_open("/nonexistent", "/sys/fs/cgroup"));
 }
 
+static void cpus_are_those_of_the_lowest_limit(void **state)
+{
+    static const struct {
+        const char *self;
+        const char *path[3], *text[3];
+        uint32_t cpus;
+    } limits[] = {
+        {"0::/web\n", {"web/cgroup.procs", "web/cpu.max"}, {"1\n", "200000 100000\n"}, 2},
+        {"0::/web\n", {"web/cgroup.procs", "web/cpu.max"}, {"1\n", "max 100000\n"}, 0},
+        {"0::/web\n", {"web/cgroup.procs", "web/cpu.max"}, {"1\n", "150000 100000\n"}, 2},
+        {"0::/web\n", {"web/cgroup.procs", "web/cpu.max"}, {"1\n", "5000 100000\n"}, 1},
+        {"0::/s/web\n",
+         {"s/web/cgroup.procs", "s/web/cpu.max", "s/cpu.max"},
+         {"1\n", "max 100000\n", "300000 100000\n"},
+         3},
+        {"0::/docker/1\n", {"cgroup.procs", "cpu.max"}, {"1\n", "100000 50000\n"}, 2},
+        {"3:cpuset:/a\n2:cpu,cpuacct:/web\n0::/\n",
+         {"cpu/web/cgroup.procs", "cpu/web/cpu.cfs_quota_us", "cpu/web/cpu.cfs_period_us"},
+         {"1\n", "400000\n", "100000\n"},
+         4},
+        {"2:cpu:/web\n",
+         {"cpu/web/cgroup.procs", "cpu/web/cpu.cfs_quota_us", "cpu/web/cpu.cfs_period_us"},
+         {"1\n", "-1\n", "100000\n"},
+         0},
+        {"2:cpuacct:/web\n", {"cpu/web/cgroup.procs"}, {"1\n"}, 0},
+        {"0::/web\n", {"web/cgroup.procs", "web/cpu.max"}, {"1\n", "rubbish\n"}, 0},
+        {"", {"x"}, {""}, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+        char root[] = "/tmp/test_cgroup.XXXXXX", self[64];
+
+        assert_non_null(mkdtemp(root));
+        put(root, "self", limits[i].self);
+        for (size_t n = 0; n < ARRAY_LENGTH(limits[i].path) && limits[i].path[n] != NULL; n++)
+            put(root, limits[i].path[n], limits[i].text[n]);
+        snprintf(self, sizeof(self), "%s/self", root);
+        if (cgroup_cpus(self, root) != limits[i].cpus)
+            fail_msg("case %zu: %u CPUs", i, cgroup_cpus(self, root));
+        remove_all(root);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(use_follows_from_files),
         cmocka_unit_test(missing_files_are_no_limit),
+        cmocka_unit_test(cpus_are_those_of_the_lowest_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

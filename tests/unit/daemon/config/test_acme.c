@@ -278,6 +278,34 @@ static void state_directory_depends_on_service_and_user(void **state)
     }
 }
 
+static void container_needs_a_named_state_directory(void **state)
+{
+    static const char text[] = "[server]\nlisten = *:80 https://*:443\n"
+                               "[acme]\nenabled = on\nagree_to_terms = yes\n"
+                               "hosts = www.example.org\n%s";
+    struct loaded loaded;
+    char given[sizeof(text) + 32], unset[sizeof(text)];
+
+    (void)state;
+    set_variable("STATE_DIRECTORY", NULL);
+    set_variable("HOME", "/h");
+    set_variable("container", "podman");
+    snprintf(given, sizeof(given), text, "state_dir = /var/s\n");
+    snprintf(unset, sizeof(unset), text, "");
+    load(&loaded, given, NULL);
+    assert_int_equal(loaded.errors, 0);
+    release(&loaded);
+    load(&loaded, unset, NULL);
+    assert_int_equal(loaded.errors, 1);
+    assert_non_null(strstr(loaded.messages, "[acme] needs state_dir in a container"));
+    release(&loaded);
+    set_variable("STATE_DIRECTORY", "/var/lib/a"); /* a service manager made it */
+    load(&loaded, unset, NULL);
+    assert_int_equal(loaded.errors, 0);
+    release(&loaded);
+    set_variable("container", NULL);
+}
+
 static const char sections[] = "[server]\nlisten = *:80 https://*:443\n"
                                "[acme]\nenabled = on\nagree_to_terms = yes\nstate_dir = /var/s\n"
                                "[host a.example.org]\nroot = /\n"
@@ -402,6 +430,7 @@ int main(void)
         cmocka_unit_test(challenge_depends_on_the_addresses),
         cmocka_unit_test(words_name_the_directories_of_lets_encrypt),
         cmocka_unit_test(state_directory_depends_on_service_and_user),
+        cmocka_unit_test(container_needs_a_named_state_directory),
         cmocka_unit_test(hosts_give_the_names_that_are_public),
         cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
         cmocka_unit_test(description_has_the_user),

@@ -17,6 +17,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -190,15 +191,26 @@ static void later_source_overrides(void **state)
     release(&loaded);
 }
 
-static void auto_threads_divides_cores(void **state)
+static void auto_threads_divides_cpus(void **state)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed, one;
     struct loaded loaded;
+    size_t cpu = 0;
 
     (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
     load(&loaded, "[workers]\nprocesses = 1\n", NULL);
-    assert_int_equal(loaded.config.workers_threads, cores < 64 ? cores : 64);
+    assert_in_range(loaded.config.workers_threads, 1, CPU_COUNT(&allowed)); /* less by a limit */
     release(&loaded);
+    while (!CPU_ISSET(cpu, &allowed))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    load(&loaded, "[workers]\nprocesses = 1\n", NULL);
+    assert_int_equal(loaded.config.workers_threads, 1);
+    release(&loaded);
+    assert_int_equal(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
     load(&loaded, "[workers]\nprocesses = 64\nmax_processes = 64\nmax_threads = 64\n", NULL);
     assert_string_equal(loaded.messages, "");
     assert_int_equal(loaded.config.workers_threads, 1);
@@ -582,7 +594,7 @@ int main(void)
         cmocka_unit_test(addresses_are_loaded_as_sockaddr),
         cmocka_unit_test(scheme_selects_tls),
         cmocka_unit_test(later_source_overrides),
-        cmocka_unit_test(auto_threads_divides_cores),
+        cmocka_unit_test(auto_threads_divides_cpus),
         cmocka_unit_test(log_rings_of_many_threads_are_smaller_by_default),
         cmocka_unit_test(socket_path_over_107_bytes_is_an_error),
         cmocka_unit_test(printed_configuration_loads_to_the_same),
