@@ -86,7 +86,7 @@ static int check_config(const struct config *config, const struct options *optio
         if (set == NULL)
             return print_failure(why);
     }
-    if (log_files_check(config, why, sizeof(why)) != 0) {
+    if (action == OPTIONS_CHECK && preflight_check(config, why, sizeof(why)) != 0) {
         certificate_set_free(set);
         return print_failure(why);
     }

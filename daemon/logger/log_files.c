@@ -274,6 +274,21 @@ static int open_host_file(const char *path, char *why, size_t size)
     return -1;
 }
 
+/* Writes why LOG, with the target TEXT, cannot be opened. */
+static void explain_log(uint32_t log, const char *text, const char *cause, char *why, size_t size)
+{
+    if (log < LOG_KINDS)
+        snprintf(why, size,
+                 "cannot open the %s log %s: %s (set log.%s to a file that the server may write, "
+                 "or to - for the terminal)",
+                 logs[log].name, text, cause, logs[log].name);
+    else
+        snprintf(why, size,
+                 "cannot open the access log %s of a [host]: %s (set its access_log to a file that "
+                 "the server may write, or to off)",
+                 text, cause);
+}
+
 int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t size)
 {
     const char *text = log_is_off(files, log) ? "/dev/null" : target_text(files, log);
@@ -287,16 +302,7 @@ int log_files_restore(struct log_files *files, uint32_t log, char *why, size_t s
     *fd_place(files, log) = fd;
     if (fd >= 0)
         return 0;
-    if (log < LOG_KINDS)
-        snprintf(why, size,
-                 "cannot open the %s log %s: %s (set log.%s to a file that the server may write, "
-                 "or to - for the terminal)",
-                 logs[log].name, text, cause, logs[log].name);
-    else
-        snprintf(why, size,
-                 "cannot open the access log %s of a [host]: %s (set its access_log to a file that "
-                 "the server may write, or to off)",
-                 text, cause);
+    explain_log(log, text, cause, why, size);
     return -1;
 }
 
@@ -313,6 +319,56 @@ int log_files_check(const struct config *config, char *why, size_t size)
              count, units_plural(count, "access log", "access logs"), needed, LOG_FILES_DESCRIPTORS,
              RESERVE, (uint64_t)limit.rlim_max);
     return -1;
+}
+
+/* The same for a file that exists, or the directory of one that does not. */
+static bool may_open_log(const char *text, char *why, size_t size)
+{
+    struct log_target target;
+    char directory[PATH_MAX];
+    char *slash;
+    int fd;
+
+    if (log_target_parse(text, &target) != NULL || target.kind == LOG_TARGET_OFF ||
+        strcmp(text, "-") == 0)
+        return true;
+    if (target.kind != LOG_TARGET_FILE) {
+        fd = log_file_open(text, -1, why, size);
+        if (fd >= 0)
+            close(fd);
+        return fd >= 0;
+    }
+    if (faccessat(AT_FDCWD, target.path, W_OK, AT_EACCESS) == 0)
+        return true;
+    snprintf(directory, sizeof(directory), "%s", target.path);
+    slash = strrchr(directory, '/');
+    if (errno == ENOENT && slash != NULL) {
+        slash[slash == directory] = '\0';
+        if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0)
+            return true;
+    }
+    snprintf(why, size, "%s", strerror(errno));
+    return false;
+}
+
+int log_files_check_access(const struct config *config, char *why, size_t size)
+{
+    const char *const texts[] = {
+        [LOG_ACCESS] = config->log_access, [LOG_ERROR] = config->log_error};
+    char cause[128];
+
+    for (uint32_t log = 0; log < LOG_KINDS; log++)
+        if (!may_open_log(texts[log], cause, sizeof(cause))) {
+            explain_log(log, texts[log], cause, why, size);
+            return -1;
+        }
+    for (size_t i = 0; i < config->host_count; i++)
+        if (config->hosts[i].given[HOST_KEY_access_log] &&
+            !may_open_log(config->hosts[i].access_log, cause, sizeof(cause))) {
+            explain_log(LOG_KINDS, config->hosts[i].access_log, cause, why, size);
+            return -1;
+        }
+    return 0;
 }
 
 /* Makes the targets, and room for their descriptors. */

@@ -135,7 +135,7 @@ static int bind_unix(const struct sockaddr_un *address)
 int listen_socket_check(const struct config_address *address, const char *key, char *why,
                         size_t size)
 {
-    char advice[128] = "";
+    char advice[192] = "";
 
     if (address->address.ss_family == AF_UNIX)
         return check_unix((const struct sockaddr_un *)&address->address, why, size);
@@ -148,7 +148,9 @@ int listen_socket_check(const struct config_address *address, const char *key, c
             key);
     else if (errno == EACCES)
         snprintf(advice, sizeof(advice),
-                 " (ports below 1024 need root or CAP_NET_BIND_SERVICE; or set %s to another port)",
+                 " (ports below 1024 need root, CAP_NET_BIND_SERVICE, or a socket of the service "
+                 "manager: "
+                 "webserverd.socket; or set %s to another port)",
                  key);
     else if (errno == EADDRNOTAVAIL)
         snprintf(advice, sizeof(advice),

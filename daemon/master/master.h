@@ -6,8 +6,16 @@
 #ifndef DAEMON_MASTER_H
 #define DAEMON_MASTER_H
 
+#include <stddef.h>
+
 struct config;
 struct options;
+
+/*
+ * For -t: whether this process could start with CONFIG: open its logs and ports, unless the server
+ * with this name has them, and serve its roots. Returns 0, or -1 with WHY; changes nothing.
+ */
+int preflight_check(const struct config *config, char *why, size_t size);
 
 /*
  * Runs the server with CONFIG until it stops. CONFIG is allocated by the caller and freed here. A

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,18 +106,21 @@ static int enter_directory(void **state)
     FILE *file;
 
     unsetenv("XDG_RUNTIME_DIR"); /* it may be too long for a control socket */
-    if (mkdtemp(directory) == NULL || chdir(directory) != 0 || getcwd(path, sizeof(path)) == NULL)
+    if (mkdtemp(directory) == NULL || chmod(directory, 0755) != 0 || chdir(directory) != 0 ||
+        getcwd(path, sizeof(path)) == NULL)
         return -1;
     *state = directory;
     file = fopen(files[0], "w");
     if (file == NULL)
         return -1;
-    fputs("[server]\nroot = .\n[connections]\nmax = 1234\n", file);
+    fputs("[server]\nlisten = 127.0.0.1:0\nroot = .\n[connections]\nmax = 1234\n", file);
     fclose(file);
     file = fopen(files[1], "w");
     if (file == NULL)
         return -1;
-    fputs("[server]\nroot = .\n[host a.example]\nroot = .\naccess_log = a.log\n", file);
+    fputs("[server]\nlisten = 127.0.0.1:0\nroot = .\n[host a.example]\nroot = .\naccess_log = "
+          "a.log\n",
+          file);
     fclose(file);
     chmod(files[0], 0600); /* a key that others can read causes a warning */
     snprintf(no_key, sizeof(no_key),
@@ -139,7 +143,8 @@ static void check_names_the_file_and_dump_prints_its_content(void **state)
     const struct result *result;
 
     (void)state;
-    check("-t", EXIT_SUCCESS, "webserverd: the configuration (defaults) is valid\n", "");
+    check("-t -o server.listen=127.0.0.1:0", EXIT_SUCCESS,
+          "webserverd: the configuration (defaults) is valid\n", "");
     check("-t -f good.ini", EXIT_SUCCESS, "webserverd: the configuration good.ini is valid\n", "");
     result = call_main("-T -f good.ini");
     assert_string_equal(result->err, "");
@@ -151,12 +156,45 @@ static void check_names_the_file_and_dump_prints_its_content(void **state)
 static void check_names_addresses_that_only_root_can_open(void **state)
 {
     (void)state;
+    if (geteuid() != 0)
+        skip();
     check(
-        "-t -o server.listen=127.0.0.1:8080,127.0.0.1:80", EXIT_SUCCESS,
+        "-t -o server.listen=127.0.0.1:0,127.0.0.1:80", EXIT_SUCCESS,
         "webserverd: the configuration (defaults) is valid\n"
         "note: 127.0.0.1:80: a port below 1024 needs root, CAP_NET_BIND_SERVICE or a socket of the "
         "service manager, such as webserverd.socket\n",
         "");
+}
+
+static void check_fails_where_a_start_would(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int taken = socket(AF_INET, SOCK_STREAM, 0);
+    char line[160], message[64];
+
+    assert_int_equal(bind(taken, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(taken, 1), 0);
+    assert_int_equal(getsockname(taken, (struct sockaddr *)&address, &length), 0);
+    snprintf(message, sizeof(message), "cannot listen on 127.0.0.1:%d: Address already in use",
+             ntohs(address.sin_port));
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof(line), "-t -f good.ini -o %s=127.0.0.1:%d",
+                 i == 0 ? "server.listen" : "metrics.listen", ntohs(address.sin_port));
+        assert_non_null(strstr(call_main(line)->err, message));
+    }
+    close(taken);
+    assert_non_null(strstr(call_main("-t -f good.ini -o log.access=none/access.log")->err,
+                           "none/access.log: No such file or directory"));
+    assert_non_null(strstr(call_main("-t -f good.ini -o log.error=syslog:daemon@/none/socket")->err,
+                           "cannot open the error log"));
+    if (geteuid() == 0) { /* the workers are another user */
+        assert_int_equal(chmod(*state, 0700), 0);
+        assert_non_null(strstr(call_main("-t -f good.ini")->err, "who may not enter"));
+        assert_int_equal(chmod(*state, 0755), 0);
+    }
+    assert_int_equal(access("none", F_OK), -1);
+    assert_int_equal(access("access.log", F_OK), -1); /* it creates nothing */
 }
 
 static void faulty_configuration_fails_whatever_the_action(void **state)
@@ -264,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_names_the_file_and_dump_prints_its_content),
         cmocka_unit_test(check_names_addresses_that_only_root_can_open),
+        cmocka_unit_test(check_fails_where_a_start_would),
         cmocka_unit_test(faulty_configuration_fails_whatever_the_action),
         cmocka_unit_test(check_reads_certificates_and_keys),
         cmocka_unit_test(check_refuses_logs_without_descriptors),
