@@ -192,6 +192,16 @@ static int fail_with(const char *why, int status)
     return status;
 }
 
+/* No server answers: which others do. */
+static int fail_to_find(const char *why, int status)
+{
+    char advice[4096];
+
+    escape_report("wsctl", why);
+    instances_advise(advice, sizeof(advice));
+    return fail_with(advice, status);
+}
+
 static int print_answer(const struct options *options, const char *command, const char *line)
 {
     enum answer answer;
@@ -208,16 +218,6 @@ static int print_answer(const struct options *options, const char *command, cons
     else if (options->json)
         answer = ANSWER_BROKEN;
     else if (answer == ANSWER_DONE)
-/* No server answers: which others do. */
-static int fail_to_find(const char *why, int status)
-{
-    char advice[4096];
-
-    escape_report("wsctl", why);
-    instances_advise(advice, sizeof(advice));
-    return fail_with(advice, status);
-}
-
         fputs(text, stdout);
     else
         fprintf(stderr, "wsctl: %s\n", text); /* a configuration error has several lines */

@@ -19,8 +19,9 @@ static struct {
     enum level level;
     const struct segment *segment;
     struct event_ring ring;
-    bool echo;
-} process = {.role = ROLE_MASTER, .level = LEVEL_INFO};
+    bool echo, json;
+    int report; /* -1: none */
+} process = {.role = ROLE_MASTER, .level = LEVEL_INFO, .report = -1};
 
 static struct {
     unsigned long long device, inode; /* inode 0: none */
@@ -91,6 +92,11 @@ void events_echo(bool echo)
     process.echo = echo;
 }
 
+void events_set_json(bool json)
+{
+    process.json = json;
+}
+
 void events_set_level(enum level level)
 {
     process.level = level;
@@ -127,11 +133,51 @@ size_t event_line(const struct event_record *event, char *line, size_t size)
     return length + event_line_short(event, line + length, size - length);
 }
 
+/* TEXT without unsafe characters, as in a JSON string. */
+static size_t quote_text(const char *text, char *to)
+{
+    size_t length = 0;
+
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            to[length++] = '\\';
+        to[length++] = *text;
+    }
+    return length;
+}
+
+static size_t event_line_json(const struct event_record *event, char *line, size_t size)
+{
+    time_t seconds = (time_t)(event->time_ns / NS_PER_S);
+    char when[32], text[ESCAPE_TEXT_BYTES(EVENT_TEXT_BYTES)];
+    struct tm parts;
+    size_t length;
+
+    gmtime_r(&seconds, &parts);
+    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &parts);
+    escape_text(text, sizeof(text), event->text, strnlen(event->text, sizeof(event->text)));
+    length =
+        clipped(snprintf(line, size,
+                         "{\"time\":\"%s.%03uZ\",\"level\":\"%s\",\"process\":\"%s\",\"pid\":%d,"
+                         "\"message\":\"",
+                         when, (unsigned)(event->time_ns / NS_PER_MS % 1000),
+                         event->level < LEVEL_COUNT ? level_names[event->level] : "?",
+                         event->role < ROLE_COUNT ? role_names[event->role] : "?", event->pid),
+                size);
+    if (size < EVENT_LINE_MAX)
+        return 0;
+    length += quote_text(text, line + length);
+    memcpy(line + length, "\"}\n", 4);
+    return length + 3;
+}
+
 size_t event_line_to(int fd, const struct event_record *event, char *line, size_t size)
 {
     const char *priority = event_priority(fd, (enum level)event->level);
     size_t length = strlen(priority);
 
+    if (length == 0 && process.json)
+        return event_line_json(event, line, size);
     if (length == 0)
         return event_line(event, line, size);
     memcpy(line, priority, length + 1);

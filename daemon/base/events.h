@@ -21,6 +21,9 @@ void events_attach(const struct segment *segment, uint32_t ring);
 /* Also writes errors to standard error: for the master while no logger runs. */
 void events_echo(bool echo);
 
+/* Lines for files and standard streams are JSON objects. */
+void events_set_json(bool json);
+
 /* The lowest level to log before events_attach(); the segment has its own level. */
 void events_set_level(enum level level);
 
@@ -32,7 +35,7 @@ enum { EVENT_LOG_MAX = 1600 }; /* bytes of a text with its NUL */
  */
 void event_log(enum level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
-enum { EVENT_LINE_MAX = 4 * EVENT_TEXT_BYTES + 80 }; /* size of a line with every byte escaped */
+enum { EVENT_LINE_MAX = 6 * EVENT_TEXT_BYTES + 160 }; /* size of a line with every byte escaped */
 
 /*
  * Lines of an event, which another process may have forged: the text is escaped (escape_text()), so
@@ -65,7 +68,11 @@ const char *event_priority(int fd, enum level level);
 /* "worker 123: text\n", for targets that add time and level themselves (syslog, journald). */
 size_t event_line_short(const struct event_record *event, char *line, size_t size);
 
-/* One of them, as FD needs it: the stream of the journal gets the short one after its priority. */
+/*
+ * One of them, as FD needs it: the stream of the journal gets the short one after its priority. With
+ * events_set_json() {"time":"2026-11-21T06:18:30.123Z","level":"warn","process":"worker","pid":123,
+ * "message":"text"}.
+ */
 size_t event_line_to(int fd, const struct event_record *event, char *line, size_t size);
 
 #endif

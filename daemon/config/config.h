@@ -116,6 +116,7 @@ struct config_range {
 
 /* The words of each CHOICE key, in the order of config.def. */
 enum config_jail { JAIL_OFF, JAIL_ON, JAIL_STRICT };
+enum config_error_format { ERROR_FORMAT_TEXT, ERROR_FORMAT_JSON };
 /* The acceptor, which the models pool and thread have in each worker beside its serving threads. */
 #define MODEL_ACCEPTORS(model) ((model) == MODEL_EVENTS ? 0U : 1U)
 enum config_https { HTTPS_OPTIONAL, HTTPS_REDIRECT };

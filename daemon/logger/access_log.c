@@ -45,6 +45,8 @@ struct access_log {
     const struct log_targets *targets;
     const struct log_owner *owner;
     enum log_format format;
+    uint32_t sample; /* of so many successful requests one is logged */
+    uint64_t successes;
     struct segment_logger *block;
     struct log_sink sink;   /* target 0 */
     struct host_file *host; /* [targets->count]: of target n host[n - 1] */
@@ -332,9 +334,15 @@ static bool add_record(struct access_log *log, const uint64_t *words, uint32_t t
 {
     struct log_record record;
     size_t length, limit = PIPE_BUF;
+    bool success;
 
     if (log_record_unpack(words, &record) != 0)
         return true;
+    success = record.status < 400;
+    if (success && log->successes % log->sample != 0) {
+        log->successes++;
+        return true;
+    }
     if (log->target == undecided)
         log->target = target;
     log->full = target != log->target || log->line_count == BATCH_LINES;
@@ -348,6 +356,7 @@ static bool add_record(struct access_log *log, const uint64_t *words, uint32_t t
     log->full = log->used > 0 && log->used + length > limit;
     if (log->full)
         return false;
+    log->successes += success;
     log->used += (uint32_t)length;
     log->line[log->line_count++] = (struct batch_line){position, slot, log->used};
     return true;
@@ -539,6 +548,7 @@ struct access_log *access_log_new(const struct access_log_setup *setup)
     log->salvage = setup->salvage;
     log->block = segment_logger(setup->segment);
     log->format = setup->format;
+    log->sample = setup->sample > 0 ? setup->sample : 1;
     log->owner = setup->owner;
     log->targets = setup->targets;
     log->sink.fd = -1;

@@ -88,6 +88,7 @@ struct access_log_setup {
     const struct log_targets *targets;
     const struct log_owner *owner;
     enum log_format format;
+    uint32_t sample; /* [log] sample; 0 is as 1 */
 };
 
 /* The log has no sinks yet. NULL: out of memory. */

@@ -226,7 +226,8 @@ static int set_up_logger(struct logger *logger, const struct logger_setup *setup
                                             .salvage = setup->salvage,
                                             .targets = setup->targets,
                                             .owner = &logger->owner,
-                                            .format = (enum log_format)setup->config->log_format};
+                                            .format = (enum log_format)setup->config->log_format,
+                                            .sample = setup->config->log_sample};
     const int keep[] = {setup->command_fd, setup->doorbell, setup->alive_fd};
     const struct sandbox_setup sandbox = {.role = SANDBOX_LOGGER,
                                           .config = setup->config,
@@ -272,8 +273,9 @@ int logger_run(const struct logger_setup *setup)
     int failed;
 
     events_set_role(ROLE_LOGGER);
-    events_attach(setup->segment, SEGMENT_RING_LOGGER);
+    events_set_json(setup->config->log_error_format == ERROR_FORMAT_JSON);
     process_title_set_child("logger");
+    events_attach(setup->segment, SEGMENT_RING_LOGGER);
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;

@@ -354,7 +354,7 @@ int master_run(struct config *config, const struct options *options)
         .upgrade = {.inheritance = INHERITANCE_NONE, .successor_link = -1, .report = -1},
     };
     events_set_role(ROLE_MASTER);
-    events_set_level((enum level)config->log_level);
+    events_set_json(config->log_error_format == ERROR_FORMAT_JSON);
     process_title_set_server(config->server_name);
     process_title_set_master();
     events_set_level((enum level)config->log_level);

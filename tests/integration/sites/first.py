@@ -1,9 +1,10 @@
 """The first minutes: a start without a configuration, and what a failed start says."""
+import json
 import os
 import socket
 import subprocess
 
-from site_server import PATIENCE_S, expect, expect_in, run, test, until
+from site_server import HTTP1, PATIENCE_S, SiteServer, expect, expect_in, run, test, until
 
 
 def start(bench, directory, *words):
@@ -21,7 +22,7 @@ def working_directory_is_served_without_a_configuration(bench):
     process, said = start(bench, directory, "-o", "server.listen=127.0.0.1:0")
     (directory / "hello.txt").write_text("hello")
     until(lambda: " each\n" in said.read_text(), "the start")
-    line = next(line for line in said.read_text().splitlines() if line.startswith("webserverd "))
+    line = next(line for line in said.read_text().splitlines() if " serves /" in line)
     expect_in(f"serves {directory} on 127.0.0.1:", line, "the announcement")
     port = line.split(" on ")[1].split(": ")[0]
     expect(run("curl", "-sS", f"http://{port}/hello.txt"), "hello", "a file")
@@ -54,3 +55,19 @@ def taken_port_is_reported_in_one_line(bench):
     expect_in(f"127.0.0.1:{port}", text, "the address")
     expect(len(text.splitlines()), 1, f"lines of {text!r}")
     expect_in("server.listen", text, "the way out")
+
+
+@test
+def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
+    text = "sample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n"
+    with SiteServer(bench, text) as server:
+        server.put("www/page.html", "page")
+        statuses = [server.get(path, version=HTTP1).status for path in ["/page.html"] * 7 + ["/none"] * 2]
+        expect(statuses, [200] * 7 + [404] * 2, "statuses")
+        until(lambda: server.log().count("\n") == 5, "a third of the successful requests, and all others")
+        expect(sorted(json.loads(line)["status"] for line in server.log().splitlines()), [200] * 3 + [404] * 2, "lines")
+        server.write(text + "[workers]\nprocesses = 3\n")
+        until(lambda: server.status()["workers"]["wanted"] == 3, "the reload")
+        messages = [json.loads(line) for line in (server.directory / "errors").read_text().splitlines()]
+        expect("reload, as its file is another one" in [one["message"] for one in messages], True, "the event")
+        expect({(one["level"], one["process"]) for one in messages}, {("info", "master")}, "levels and processes")
