@@ -420,7 +420,7 @@ static void note_keys(const struct config_words *certificates, const struct conf
             continue;
         snprintf(note, sizeof(note),
                  "%s: only root can read this key; a service of another user needs it "
-                 "in a group (chgrp, chmod 0640, SupplementaryGroups=)",
+                 "as a credential (LoadCredential=), or in a group (SupplementaryGroups=)",
                  files->item[i]);
         print(context, note);
     }

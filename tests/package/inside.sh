@@ -82,19 +82,17 @@ journal_has_the_error() {
     journalctl --no-pager -p err -u webserverd.service | grep -q "has no '='"
 }
 
-# Ports 80 and 443, whose sockets the service manager opens, with a key of root and of a group that the service has.
+# Ports 80 and 443, whose sockets the service manager opens, with a key that only root can read, as certbot makes it.
 serves_privileged_ports() {
     local drop_in=/etc/systemd/system/webserverd.service.d
 
     step "ports 80 and 443"
     cp "$config" config.before
-    groupadd --system webkeys
-    mkdir /etc/webserverd/made "$drop_in"
+    mkdir -m 700 /etc/webserverd/made "$drop_in"
     webserverd --self-signed /etc/webserverd/made >/dev/null
-    chgrp webkeys /etc/webserverd/made/localhost.key
-    chmod 0640 /etc/webserverd/made/localhost.key
-    printf '[Service]\nSupplementaryGroups=webkeys\n' >"$drop_in/key.conf"
-    printf '[tls]\ncertificate = made/localhost.pem\nkey = made/localhost.key\n' >>"$config"
+    [ "$(stat -c '%a %U' /etc/webserverd/made/localhost.key)" = '600 root' ] || fail "$(stat /etc/webserverd/made/localhost.key)"
+    printf '[Service]\nLoadCredential=a.pem:%s.pem\nLoadCredential=a.key:%s.key\n' /etc/webserverd/made/localhost{,} >"$drop_in/key.conf"
+    printf '[tls]\ncertificate = /run/credentials/webserverd.service/a.pem\nkey = /run/credentials/webserverd.service/a.key\n' >>"$config"
     systemctl daemon-reload
     systemctl stop webserverd.service
     systemctl enable --now webserverd.socket webserverd-https.socket
@@ -104,7 +102,6 @@ serves_privileged_ports() {
     systemctl stop webserverd.service webserverd.socket webserverd-https.socket
     cp config.before "$config"
     rm -r /etc/webserverd/made "$drop_in"
-    groupdel webkeys
     systemctl daemon-reload
     systemctl start webserverd.service
     until_true "a page" serves

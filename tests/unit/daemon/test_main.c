@@ -224,7 +224,7 @@ static void check_reads_certificates_and_keys(void **state)
 {
     static const char note[] =
         "note: %s/localhost.key: only root can read this key; a service of another user needs "
-        "it in a group (chgrp, chmod 0640, SupplementaryGroups=)\n";
+        "it as a credential (LoadCredential=), or in a group (SupplementaryGroups=)\n";
     static const char valid[] = "webserverd: the configuration (defaults) is valid\n";
     char path[256], expected[1024];
 
