@@ -135,6 +135,11 @@ void document_legend(struct document *document, const char *format, ...)
     va_end(arguments);
 }
 
+void document_fold(struct document *document, const char *text)
+{
+    document->fold = copy_escaped(document, text);
+}
+
 void document_section(struct document *document, const char *heading, const char *link)
 {
     struct document_section *sections =
@@ -445,6 +450,11 @@ void axis_time(char *label, double value)
 void axis_mebibytes(char *label, double value)
 {
     snprintf(label, PLOT_LABEL, "%.6g MiB", value);
+}
+
+void axis_tail(char *label, double value)
+{
+    snprintf(label, PLOT_LABEL, "%.10g%%", 100 - 100 / value);
 }
 
 void axis_percent(char *label, double value)

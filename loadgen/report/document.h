@@ -124,6 +124,7 @@ struct document {
     const char *title;    /* NULL: none, which only text allows */
     const char *subtitle; /* NULL: none */
     const char *legend;   /* explains marks, on pages only; NULL: none */
+    const char *fold;     /* see document_fold(); NULL: nothing is folded */
     struct document_layout layout;
     /* At least one. The notes of the first one apply to the whole document. */
     struct document_section *sections;
@@ -148,6 +149,9 @@ PRINTF_LIKE(2, 3)
 void document_subtitle(struct document *document, const char *format, ...);
 PRINTF_LIKE(2, 3)
 void document_legend(struct document *document, const char *format, ...);
+
+/* On a page, the first section shows only its facts until the reader opens the fold called TEXT. */
+void document_fold(struct document *document, const char *text);
 
 /*
  * Begins a section, which receives all later facts, tables, plots and notes. The first section
@@ -200,6 +204,7 @@ void axis_seconds(char *label, double value);   /* VALUE in seconds */
 void axis_time(char *label, double value);      /* VALUE in ns; the label in the unit that fits */
 void axis_mebibytes(char *label, double value); /* VALUE in MiB */
 void axis_percent(char *label, double value);
+void axis_tail(char *label, double value); /* VALUE is 1 / (1 - p): 100 becomes 99 % */
 
 /* ---- Writers (text.c, html.c) ---- */
 
@@ -216,7 +221,10 @@ int document_write_text(FILE *out, const struct document *document, bool colour)
  */
 int document_write_html(FILE *out, const struct document *document);
 
-/* A document as a part of a page, with an entry in its table of contents. */
+/*
+ * A document as a part of a page, with an entry in its table of contents. It shows its notes and its
+ * first plot; the rest is folded, and left out in print.
+ */
 struct html_chapter {
     const char *anchor;   /* its id in the page */
     const char *question; /* below its title */

@@ -18,7 +18,8 @@ static const char style[] =
     "@media print{:root{color-scheme:light;--back:#fff;--text:#000;--soft:#444;--rule:#bbb;"
     "--shade:#eee;--bad:#900;--c0:#0072b2;--c1:#c05600;--c2:#00785a;--c3:#7b3fa0;--c4:#a8185b;--"
     "c5:#666}"
-    "figure,table,dl{break-inside:avoid}}\n"
+    "figure,tr,li,dl,h2,h3{break-inside:avoid}h2,h3{break-after:avoid}}\n"
+    "@page{size:A4 landscape;margin:10mm}\n"
     "*{box-sizing:border-box}\n"
     "body{margin:0 auto;padding:1rem;max-width:66rem;background:var(--back);color:var(--text);"
     "font:1rem/1.45 system-ui,sans-serif}\n"
@@ -37,9 +38,17 @@ static const char style[] =
     "th,td{padding:.25rem .7rem;text-align:right;white-space:nowrap;"
     "border-bottom:1px solid var(--rule)}\n"
     "th:first-child,td:first-child{text-align:left;padding-left:0}\n"
-    "@media print,(max-width:56rem){th,td{padding:.25rem .35rem;font-size:.8rem}"
+    "th{white-space:normal;vertical-align:bottom}\n"
+    "@media print,(max-width:64rem){th,td{padding:.25rem .35rem;font-size:.8rem}"
     "td:first-child{white-space:normal}}\n"
-    "@media print{.wide{overflow:visible}th,td{white-space:normal}}\n"
+    "summary{cursor:pointer;color:var(--c0);margin:.4rem 0}\n"
+    "details.result{border:1px solid var(--rule);padding:.2rem .8rem;margin:.8rem 0}\n"
+    ".lead{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:1.5rem;"
+    "align-items:start}.lead>ul{margin-top:.4rem}\n"
+    "@media screen and (max-width:48rem){.lead{grid-template-columns:minmax(0,1fr)}}\n"
+    "@media print{html{font-size:8.5pt}body{max-width:none;padding:0}.wide{overflow:visible}"
+    "th,td{white-space:normal}.more,.result>summary{display:none}"
+    ".result::details-content{content-visibility:visible}}\n"
     ".bad{color:var(--bad)}\n"
     "a{color:var(--c0)}ul{padding-left:1.2rem;margin:.8rem 0}li{margin:.3rem 0}\n"
     "li.warning{list-style:none;margin-left:-1.2rem;padding-left:.8rem;"
@@ -261,13 +270,12 @@ static void html_table(FILE *out, const struct document_table *table, int level)
 
 /* ---- The page ---- */
 
-static void html_section(FILE *out, const struct document_section *section, int level)
+/* The plots from number FIRST on, and the tables. */
+static void html_figures(FILE *out, const struct document_section *section, size_t first, int level)
 {
-    html_facts(out, section);
-    html_notes(out, section);
-    if (section->plot_count > 0) {
+    if (section->plot_count > first) {
         fputs("<div class=\"plots\">\n", out);
-        for (size_t i = 0; i < section->plot_count; i++)
+        for (size_t i = first; i < section->plot_count; i++)
             html_plot(out, &section->plots[i]);
         fputs("</div>\n", out);
     }
@@ -276,10 +284,24 @@ static void html_section(FILE *out, const struct document_section *section, int 
             html_table(out, &section->tables[i], level);
 }
 
-/* The first COUNT sections. */
-static void html_sections(FILE *out, const struct document *document, size_t count, int level)
+/* The part after the facts is folded under the text FOLD, unless that is NULL. */
+static void html_section(FILE *out, const struct document_section *section, const char *fold,
+                         int level)
 {
-    for (size_t i = 0; i < count; i++) {
+    html_facts(out, section);
+    if (fold != NULL)
+        html_text(out, "<details class=\"result\"><summary>", fold, "</summary>\n");
+    html_notes(out, section);
+    html_figures(out, section, 0, level);
+    if (fold != NULL)
+        fputs("</details>\n", out);
+}
+
+/* Sections FIRST to COUNT - 1. */
+static void html_sections(FILE *out, const struct document *document, size_t first, size_t count,
+                          int level)
+{
+    for (size_t i = first; i < count; i++) {
         const struct document_section *section = &document->sections[i];
 
         if (section->link != NULL) {
@@ -288,17 +310,55 @@ static void html_sections(FILE *out, const struct document *document, size_t cou
         } else if (i > 0) {
             html_title(out, level, section->heading);
         }
-        html_section(out, section, level);
+        html_section(out, section, i == 0 ? document->fold : NULL, level);
     }
 }
 
-static void html_begin(FILE *out, const struct document *document)
+/*
+ * A chapter leads with its notes and its first plot. The rest is folded, and left out in print, so
+ * that a page of many chapters is a summary on paper.
+ */
+static void html_chapter(FILE *out, const struct html_chapter *chapter)
+{
+    const struct document *document = chapter->document;
+    const struct document_section *first = &document->sections[0];
+
+    html_text(out, "<section id=\"", chapter->anchor, "\">\n");
+    html_title(out, 2, document->title);
+    html_text(out, "<p class=\"soft\">", chapter->question, "</p>\n");
+    html_facts(out, first);
+    if (document->fold != NULL)
+        html_text(out, "<details class=\"result\"><summary>", document->fold, "</summary>\n");
+    fputs("<div class=\"lead\">\n", out);
+    html_notes(out, first);
+    if (first->plot_count > 0)
+        html_plot(out, &first->plots[0]);
+    fputs("</div>\n<details class=\"more\"><summary>Tables and further plots</summary>\n", out);
+    html_figures(out, first, 1, 3);
+    html_sections(out, document, 1, chapter->section_count, 3);
+    fputs("</details>\n", out);
+    if (document->fold != NULL)
+        fputs("</details>\n", out);
+    html_text(out, "<p class=\"soft\">", chapter->remark, "</p>\n</section>\n");
+}
+
+/* On paper, a page of chapters has two columns and small print. */
+static const char chapter_style[] =
+    "@media print{html{font-size:7.4pt;line-height:1.25}body{columns:2;column-gap:7mm}"
+    "h1{column-span:all}section{margin-top:.7rem}section>h2{font-size:1.1rem;margin:.25rem 0 0}"
+    "section>p{margin:0}h2+p,dl{break-after:avoid}details+p{break-before:avoid}ul,ol,dl{margin:."
+    "2rem 0}li{margin:.1rem 0}"
+    "details.result{border:0;padding:0;margin:0}"
+    ".lead{grid-template-columns:minmax(0,5fr) minmax(0,3fr);gap:.6rem}"
+    ".lead figure{margin:.2rem 0 0;font-size:.9rem}dl{gap:.05rem .8rem}}\n";
+
+static void html_begin(FILE *out, const struct document *document, const char *more_style)
 {
     html_text(out,
               "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
               document->title, "</title>\n<style>\n");
-    fprintf(out, "%s</style>\n", style);
+    fprintf(out, "%s%s</style>\n", style, more_style);
     html_text(out, "<h1>", document->title, "</h1>\n");
     if (document->subtitle != NULL)
         html_text(out, "<p class=\"soft\">", document->subtitle, "</p>\n");
@@ -320,8 +380,8 @@ int document_write_html_chapters(FILE *out, const struct document *front,
         errno = ENOMEM;
         return -1;
     }
-    html_begin(out, front);
-    html_sections(out, front, front->section_count, 2);
+    html_begin(out, front, count > 0 ? chapter_style : "");
+    html_sections(out, front, 0, front->section_count, 2);
     fputs(count > 0 ? "<nav>\n<h2>Contents</h2>\n<ol>\n" : "", out);
     for (size_t i = 0; i < count; i++) {
         html_text(out, "<li><a href=\"#", chapters[i].anchor, "\">");
@@ -329,13 +389,8 @@ int document_write_html_chapters(FILE *out, const struct document *front,
         html_text(out, " <span class=\"soft\">(", chapters[i].summary, ")</span>\n");
     }
     fputs(count > 0 ? "</ol>\n</nav>\n" : "", out);
-    for (size_t i = 0; i < count; i++) {
-        html_text(out, "<section id=\"", chapters[i].anchor, "\">\n");
-        html_title(out, 2, chapters[i].document->title);
-        html_text(out, "<p class=\"soft\">", chapters[i].question, "</p>\n");
-        html_sections(out, chapters[i].document, chapters[i].section_count, 3);
-        html_text(out, "<p class=\"soft\">", chapters[i].remark, "</p>\n</section>\n");
-    }
+    for (size_t i = 0; i < count; i++)
+        html_chapter(out, &chapters[i]);
     fputs("<footer><p>", out);
     if (front->legend != NULL)
         html_text(out, "", front->legend, " ");

@@ -216,7 +216,6 @@ static void put_rounds(struct document *document, const struct rounds *rounds)
     if (rounds == NULL || rounds->done == 0)
         return;
     document_table(document, NULL, columns, ARRAY_LENGTH(columns));
-    document_legend(document, "low and high are the ends of the 95 %% confidence interval.");
     for (size_t i = 0; i < ARRAY_LENGTH(measures); i++) {
         struct interval of = rounds_interval(rounds, measures[i]);
         double percent = interval_percent(&of);
@@ -569,19 +568,13 @@ static void put_series(struct document *document, const struct result *result)
     put_seconds(document, "max", series, MAX);
 }
 
-/* Labels an axis of 1 / (1 - p) with the percentile: 100 becomes 99 %. */
-static void format_tail(char *label, double value)
-{
-    snprintf(label, PLOT_LABEL, "%.10g%%", 100 - 100 / value);
-}
-
 /* Each curve ends at the last percentile that still has a value above it. */
 static void put_percentile_plot(struct document *document, const struct result *result)
 {
     struct times times[TIMES_MAX];
     size_t count = find_times(result, times);
 
-    document_plot(document, "Latency by percentile", (struct plot_axis){true, format_tail},
+    document_plot(document, "Latency by percentile", (struct plot_axis){true, axis_tail},
                   (struct plot_axis){true, axis_time});
     for (size_t i = 0; i < count; i++) {
         const struct histogram *histogram = times[i].histogram;
@@ -616,6 +609,13 @@ struct document *result_document(const struct result *result)
     else
         document_title(document, "%s %s", result->plan->method, result->url);
     put_run_subtitle(document, result);
+    document_legend(document,
+                    "response: from the time when a request was due to its last byte; "
+                    "service: from its sending to its last byte; first byte: from its "
+                    "sending to the first byte of the response.%s",
+                    result->rounds != NULL
+                        ? " low and high are the ends of the 95 % confidence interval."
+                        : "");
     put_run_facts(document, result);
     put_rounds(document, result->rounds);
     put_latencies(document, result);

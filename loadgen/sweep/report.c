@@ -231,19 +231,21 @@ static void put_curve_line(struct document *document, const struct sweep_curve *
 static void put_curve_plots(struct document *document, const struct sweep_curve *curve)
 {
     static const enum measure measures[] = {MEASURE_P50, MEASURE_P90, MEASURE_P99, MEASURE_P99_9};
-    static const struct plot_axis x = {true, axis_count};
+    /* Linear: proportional growth is a straight line. Latencies have a logarithmic y axis. */
+    static const struct plot_axis linear = {false, axis_count}, x = {true, axis_count};
 
     if (curve->measured < 2)
         return;
-    document_plot(document, "Throughput over connections", x, (struct plot_axis){false, axis_rate});
+    document_plot(document, "Throughput over connections", linear,
+                  (struct plot_axis){false, axis_rate});
     put_curve_line(document, curve, "measured", MEASURE_RATE);
-    if (curve->has_usl) { /* at equal distances on the logarithmic axis */
+    if (curve->has_usl) {
         double from = curve->points[0].plan.connections_requested;
         double to = curve->points[curve->measured - 1].plan.connections_requested;
 
         document_line(document, "Universal Scalability Law", true);
         for (size_t i = 0; i < LAW_POINTS; i++) {
-            double n = from * pow(to / from, (double)i / (LAW_POINTS - 1));
+            double n = from + (to - from) * (double)i / (LAW_POINTS - 1);
 
             document_point(document, n, usl_throughput(&curve->usl, n));
         }
@@ -256,7 +258,7 @@ static void put_curve_plots(struct document *document, const struct sweep_curve 
 /* All curves in common plots: as many plots as needed for PLOT_LINES_MAX lines each. */
 static void put_overview_plots(struct document *document, const struct sweep *sweep)
 {
-    static const struct plot_axis x = {true, axis_count};
+    static const struct plot_axis linear = {false, axis_count}, x = {true, axis_count};
 
     if (sweep->curve_count < 2)
         return;
@@ -264,7 +266,7 @@ static void put_overview_plots(struct document *document, const struct sweep *sw
         size_t to = from + PLOT_LINES_MAX;
 
         to = to < sweep->curve_count ? to : sweep->curve_count;
-        document_plot(document, "Throughput of all curves", x,
+        document_plot(document, "Throughput of all curves", linear,
                       (struct plot_axis){false, axis_rate});
         for (size_t i = from; i < to; i++)
             put_curve_line(document, &sweep->curves[i], sweep->curves[i].name, MEASURE_RATE);
