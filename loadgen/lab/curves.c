@@ -7,6 +7,7 @@
 #include "loadgen/stats/measures.h"
 
 #include <math.h>
+#include <stdio.h>
 
 void curve_init(struct lab *lab, struct point *first, struct private_server *server,
                 const char *path, const uint32_t *connections, size_t count, const char *name)
@@ -81,39 +82,62 @@ const struct point *curve_peak(const struct curve *curve)
     return peak;
 }
 
-/*
- * Little's law: mean latency = connections / rate. Where the rate does not grow with the
- * connections, the latency does.
- */
-void curve_explain(struct document *findings, const struct curve *curve)
+/* A rate that changes by less than this share counts as unchanged. */
+#define UNCHANGED 0.1
+
+const char *curve_reason(const struct interval *rates)
+{
+    if (!(rates->high > 0))
+        return "There are too few rounds to tell whether the rate changes.";
+    if (rates->high < 1 - UNCHANGED)
+        return "Additional connections cost work that answers nothing, and wait longer for it.";
+    if (rates->low > 1 + UNCHANGED)
+        return "The first connections do not keep the server busy; more of them do.";
+    if (rates->low >= 1 - UNCHANGED && rates->high <= 1 + UNCHANGED)
+        return "The rate stays, so additional connections only wait (Little's law: mean latency = "
+               "connections / rate).";
+    return "The interval does not tell whether the rate changes.";
+}
+
+static void curve_explain(struct document *findings, const struct curve *curve,
+                          struct named_ratio *row)
 {
     const struct point *first = &curve->points[0], *last = &curve->points[curve->count - 1];
     const struct point *peak = curve_peak(curve);
+    uint32_t few = first->plan.connections, many = last->plan.connections;
     struct interval of_peak = point_rate_ratio(last, peak), rates = point_rate_ratio(last, first);
     struct interval times = point_ratio(last, first, MEASURE_MEAN);
-    char most[LAB_BETWEEN], share[LAB_RATIO], rate[LAB_RATIO], latency[LAB_RATIO];
-    char core[UNITS_TEXT];
+    char number[UNITS_TEXT], rate[LAB_RATIO], latency[LAB_RATIO], core[UNITS_TEXT];
 
+    snprintf(row[0].name, LAB_TITLE, "%s: rate, %u over %u", curve->name, many, few);
+    snprintf(row[1].name, LAB_TITLE, "%s: rate, %u over %u (the peak)", curve->name, many,
+             peak->plan.connections);
+    snprintf(row[2].name, LAB_TITLE, "%s: mean latency, %u over %u", curve->name, many, few);
+    row[0].ratio = rates;
+    row[1].ratio = of_peak;
+    row[2].ratio = times;
     findings_add(findings, FINDINGS_LESSON,
-                 "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
-                 "it is %s of that.",
-                 curve->name, point_between(most, peak, MEASURE_RATE), peak->plan.connections,
-                 last->plan.connections, lab_share(share, &of_peak));
-    findings_add(
-        findings, FINDINGS_LESSON,
-        "%s: with %.3g times the connections, the rate is %s and the mean latency "
-        "%s as high%s",
-        curve->name, (double)last->plan.connections / first->plan.connections,
-        lab_times(rate, &rates), lab_times(latency, &times),
-        rates.median < 2
-            ? ": additional connections only wait (Little's law: latency = connections / rate)."
-            : ".");
+                 "%s: from %u to %u connections the rate is %s; the mean latency is %s as high. %s",
+                 curve->name, few, many, lab_times(rate, &rates), lab_times_alone(latency, &times),
+                 curve_reason(&rates));
     findings_add(findings, FINDINGS_LESSON,
-                 "%s: at its maximum the server does %s requests per second of CPU time, which is "
-                 "the rate of one core without a client, with %.2g context switches per request.",
+                 "%s: the maximum is %s requests/s with %u connections, for which the server does "
+                 "%s requests per second of CPU time: the rate of one core without a client.",
                  curve->name,
-                 format_number(core, sizeof(core), 1e6 / point_own_median(peak, POINT_CPU)),
-                 point_own_median(peak, POINT_SWITCHES));
+                 format_number(number, sizeof(number), point_median(peak, MEASURE_RATE)),
+                 peak->plan.connections,
+                 format_number(core, sizeof(core), 1e6 / point_own_median(peak, POINT_CPU)));
+}
+
+void curves_explain(struct document *findings, const struct curve *curves, size_t count)
+{
+    enum { ROWS = 3 };
+    struct named_ratio rows[ROWS * CURVES_MAX];
+
+    count = count < CURVES_MAX ? count : CURVES_MAX;
+    for (size_t i = 0; i < count; i++)
+        curve_explain(findings, &curves[i], &rows[ROWS * i]);
+    lab_put_ratios(findings, rows, ROWS * count);
 }
 
 /* ---- Growth of the cost of a request ---- */
@@ -152,7 +176,7 @@ static void put_growth_row(struct document *findings, const char *server, const 
 static enum findings_kind judge_ratio(const struct interval *ratio, const struct point *parts,
                                       char *advice)
 {
-    enum findings_kind verdict = points_verdict(parts, PARTS, growth_verdict(ratio));
+    enum findings_kind verdict = growth_verdict(ratio);
 
     advice[0] = '\0';
     if (verdict == FINDINGS_UNDECIDED)
@@ -167,13 +191,13 @@ static void judge_total(struct document *findings, const char *name, const struc
     char few[UNITS_TEXT], many[UNITS_TEXT], change[LAB_RATIO], advice[VERDICT_ADVICE];
     enum findings_kind verdict = judge_ratio(&ratio, parts, advice);
 
-    findings_add(findings, verdict,
-                 "%s: a request takes %s of the server's CPU time with %d connections and %s with "
-                 "%d: %s; allowed: %+.0f%%.%s",
-                 name, lab_time(few, sizeof(few), point_own_median(&parts[FEW], POINT_CPU)),
-                 GROWTH_FEW,
-                 lab_time(many, sizeof(many), point_own_median(&parts[MANY], POINT_CPU)),
-                 GROWTH_MANY, lab_change(change, &ratio), TOLERANCE, advice);
+    findings_add(
+        findings, verdict,
+        "%s: a request takes %s of the server's CPU time with %d connections and %s with "
+        "%d: %s; allowed: %+.0f%%.%s%s",
+        name, lab_time(few, sizeof(few), point_own_median(&parts[FEW], POINT_CPU)), GROWTH_FEW,
+        lab_time(many, sizeof(many), point_own_median(&parts[MANY], POINT_CPU)), GROWTH_MANY,
+        lab_change(change, &ratio), TOLERANCE, advice, points_busy(parts, PARTS));
 }
 
 /*
@@ -201,10 +225,10 @@ static void judge_own(struct document *findings, const char *name, const struct 
     findings_add(findings, verdict,
                  "%s: a server that only reads and writes, measured in alternation, takes %s and "
                  "%s. Without that increase, which the kernel causes, the CPU time of webserverd "
-                 "changes by %s; allowed: %+.0f%%.%s",
+                 "changes by %s; allowed: %+.0f%%.%s%s",
                  name, lab_time(few, sizeof(few), point_own_median(&parts[BARE_FEW], POINT_CPU)),
                  lab_time(many, sizeof(many), point_own_median(&parts[BARE_MANY], POINT_CPU)),
-                 lab_change(change, &ratio), TOLERANCE, advice);
+                 lab_change(change, &ratio), TOLERANCE, advice, points_busy(parts, PARTS));
 }
 
 static void add_growth(struct document *findings, const struct point *points,
@@ -235,17 +259,13 @@ static void make_pair(const struct lab *lab, struct point *pair, const struct cu
             pair[i].plan.duration_ms = longest_ms;
 }
 
-static int make_parts(struct lab *lab, struct point *parts, const struct curve *curve)
+static void make_parts(const struct lab *lab, struct point *parts, const struct curve *curve,
+                       const struct bare_server *bare)
 {
-    const struct bare_server *bare = lab_bare_server(lab);
-
-    if (bare == NULL)
-        return -1;
     make_pair(lab, &parts[FEW], curve);
     make_pair(lab, &parts[BARE_FEW], curve);
     point_use_bare(&parts[BARE_FEW], bare);
     point_use_bare(&parts[BARE_MANY], bare);
-    return 0;
 }
 
 /* The points of COUNT curves. */
@@ -274,13 +294,13 @@ int growth_judge(struct lab *lab, struct document *findings, const struct curve 
                  size_t count)
 {
     struct point *points = points_create(lab, PARTS * count);
+    const struct bare_server *bare = lab_bare_server(lab, (struct bare_way){.work_ns = 0});
     uint32_t pairs = lab->rounds * PAIRS_A_ROUND;
 
-    if (points == NULL)
+    if (points == NULL || bare == NULL)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (make_parts(lab, &points[PARTS * i], &curves[i]) != 0)
-            return -1;
+        make_parts(lab, &points[PARTS * i], &curves[i], bare);
     if (points_measure_often(lab, points, PARTS * count,
                              pairs < POINT_ROUNDS ? pairs : POINT_ROUNDS) != 0 ||
         points_measure_until(lab, points, PARTS * count, growth_is_decided,

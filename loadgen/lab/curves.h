@@ -42,8 +42,15 @@ const struct point *curve_at(const struct curve *curve, uint32_t connections);
 /* The point with the highest rate. */
 const struct point *curve_peak(const struct curve *curve);
 
-/* Adds sentences about rate and latency from the first point to the last. */
-void curve_explain(struct document *findings, const struct curve *curve);
+/* Adds sentences about rate and latency from the first point of each curve to its last. */
+enum { CURVES_MAX = 4 };
+void curves_explain(struct document *findings, const struct curve *curves, size_t count);
+
+/*
+ * What RATES, the rate of the last point over that of the first, says about connections that are
+ * added. Pure.
+ */
+const char *curve_reason(const struct interval *rates);
 
 /* ---- CPU time per request against the number of connections ---- */
 

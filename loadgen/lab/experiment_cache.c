@@ -217,8 +217,12 @@ static void explain_cache(struct document *findings, const struct point *points,
     struct interval disk = point_rate_ratio(&points[WARM], &points[COLD]);
     struct interval size_warm = point_rate_ratio(&points[HOT], &points[WARM]);
     struct interval size_cold = point_rate_ratio(&points[HOT], &points[COLD]);
+    const struct named_ratio ratios[] = {{"rate, warm over cold", disk},
+                                         {"rate, small over warm", size_warm},
+                                         {"rate, small over cold", size_cold}};
     char times[LAB_RATIO], other[LAB_RATIO];
 
+    lab_put_ratios(findings, ratios, ARRAY_LENGTH(ratios));
     if (isnan(coldness->cached) || coldness->cached > 5)
         findings_add(findings, FINDINGS_CAUTION,
                      "The cold files were not cold: the kernel did not evict them (TMPDIR may be "
@@ -233,7 +237,8 @@ static void explain_cache(struct document *findings, const struct point *points,
         "Size: the rate of the small file is %s that of the warm files and %s "
         "that of the cold files, mostly because these have %d times the bytes, not because of "
         "a cache.",
-        lab_times(times, &size_warm), lab_times(other, &size_cold), BIG_BYTES / LAB_SMALL_BYTES);
+        lab_times(times, &size_warm), lab_times_alone(other, &size_cold),
+        BIG_BYTES / LAB_SMALL_BYTES);
     findings_add(findings, FINDINGS_LESSON,
                  "%.0f%% of the requests for the small file were hits in the server's cache. Files "
                  "over 1 MiB are not cached there; the kernel sends them (sendfile).",

@@ -1,6 +1,6 @@
 /*
- * The experiments that vary the number of connections: baseline (one), concurrency, scaling,
- * connections, and percentiles with connections.keepalive_max_open.
+ * The experiments that vary the number of connections: baseline (one), concurrency, and percentiles
+ * with connections.keepalive_max_open.
  */
 #include "common/units.h"
 
@@ -39,7 +39,7 @@ static void explain_baseline(struct document *findings, const struct point *poin
 {
     double mean = point_median(point, MEASURE_MEAN), cpu = point_own_median(point, POINT_CPU);
     double rate = point_median(point, MEASURE_RATE);
-    char one[LAB_BETWEEN], other[UNITS_TEXT], number[LAB_BETWEEN];
+    char one[LAB_BETWEEN], other[UNITS_TEXT], number[UNITS_TEXT];
 
     findings_add(findings, FINDINGS_LESSON,
                  "A request takes %s, of which the server uses %s of CPU time (%.0f%%). The rest "
@@ -50,7 +50,7 @@ static void explain_baseline(struct document *findings, const struct point *poin
         findings, FINDINGS_LESSON,
         "One connection waits for each response, so its rate is 1 / latency: %s requests/s. The "
         "server used %.0f%% of one core; more connections can use the rest.",
-        point_between(number, point, MEASURE_RATE), rate * cpu / 1e6 * 100);
+        format_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
 }
 
 static void explain_opening(struct document *findings, const struct point *points)
@@ -90,20 +90,44 @@ int experiment_baseline(struct lab *lab, struct document *findings)
     return 0;
 }
 
-/* ---- concurrency: does the server slow down with many connections? ---- */
+/* ---- concurrency: what do more connections gain, and what do they cost? ---- */
 
-static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000};
+static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000, 2000, 5000};
 
-enum { CONCURRENCY_STEPS = ARRAY_LENGTH(concurrency_steps) };
+enum {
+    CONCURRENCY_STEPS = ARRAY_LENGTH(concurrency_steps),
+    CLOSED_STEPS = 5, /* of a connection per request */
+    OTHER_FILES = 200,
+    FIXED_WORK = 50000, /* requests */
+};
 
-/* The points of the first curve against those of the second. */
-static enum findings_kind keepalive_verdict(const struct point *points, struct interval *closest)
+/* Points with keep-alive, then those with a connection per request. */
+struct grown {
+    struct point *points;
+    size_t kept; /* steps with keep-alive that the limit on open files allows */
+};
+
+/* The limit on open files applies to client and server separately. */
+static size_t allowed_steps(void)
+{
+    struct rlimit limit;
+    size_t count = 0;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return CONCURRENCY_STEPS;
+    while (count < CONCURRENCY_STEPS && concurrency_steps[count] + OTHER_FILES <= limit.rlim_max)
+        count++;
+    return count;
+}
+
+/* The steps with keep-alive against those with a connection per request. */
+static enum findings_kind keepalive_verdict(const struct grown *grown, struct interval *closest)
 {
     enum findings_kind verdict = FINDINGS_MET;
 
     *closest = (struct interval){INFINITY, NAN, NAN, 0};
-    for (size_t i = 0; i < CONCURRENCY_STEPS; i++) {
-        struct interval gain = point_rate_ratio(&points[i], &points[CONCURRENCY_STEPS + i]);
+    for (size_t i = 0; i < CLOSED_STEPS; i++) {
+        struct interval gain = point_rate_ratio(&grown->points[i], &grown->points[grown->kept + i]);
         enum findings_kind of_step = verdict_above(&gain, 1);
 
         if (of_step == FINDINGS_NOT_MET ||
@@ -112,52 +136,83 @@ static enum findings_kind keepalive_verdict(const struct point *points, struct i
         if (gain.median < closest->median)
             *closest = gain;
     }
-    return points_verdict(points, (size_t)2 * CONCURRENCY_STEPS, verdict);
+    return verdict;
 }
 
-static bool keepalive_is_decided(const void *points)
+static bool keepalive_is_decided(const void *grown)
 {
     struct interval closest;
 
-    return keepalive_verdict(points, &closest) != FINDINGS_UNDECIDED;
+    return keepalive_verdict(grown, &closest) != FINDINGS_UNDECIDED;
 }
 
-static void judge_keepalive(struct document *findings, const struct point *points)
+static void judge_keepalive(struct document *findings, const struct grown *grown)
 {
     static const char *const words[] = {[FINDINGS_MET] = "faster at every step",
                                         [FINDINGS_NOT_MET] = "not faster at every step",
                                         [FINDINGS_UNDECIDED] = "not certainly faster at every "
                                                                "step"};
     struct interval closest;
-    enum findings_kind verdict = keepalive_verdict(points, &closest);
+    enum findings_kind verdict = keepalive_verdict(grown, &closest);
     char times[LAB_RATIO], advice[VERDICT_ADVICE] = "";
 
     if (verdict == FINDINGS_UNDECIDED)
-        verdict_advice(advice, &closest, 1, 1, points[0].plan.duration_ms);
+        verdict_advice(advice, &closest, 1, 1, grown->points[0].plan.duration_ms);
     findings_add(findings, verdict,
-                 "Keep-alive is %s: at least %s the rate of a connection per request.%s",
-                 words[verdict], lab_times(times, &closest), advice);
+                 "Keep-alive is %s: at least %s the rate of a connection per request.%s%s",
+                 words[verdict], lab_times(times, &closest), advice,
+                 points_busy(grown->points, grown->kept + CLOSED_STEPS));
+}
+
+/* How long a fixed number of requests takes. */
+static void explain_fixed_work(struct document *findings, const struct curve *curve)
+{
+    const struct point *first = &curve->points[0], *peak = curve_peak(curve);
+    char number[UNITS_TEXT], one[UNITS_TEXT], other[UNITS_TEXT];
+
+    findings_add(findings, FINDINGS_LESSON, "%s: %s requests take %s with %u connections%s%s%s",
+                 curve->name, format_number(number, sizeof(number), FIXED_WORK),
+                 lab_time(one, sizeof(one), FIXED_WORK / point_median(first, MEASURE_RATE) * 1e6),
+                 first->plan.connections, peak != first ? " and at least " : "",
+                 peak != first ? lab_time(other, sizeof(other),
+                                          FIXED_WORK / point_median(peak, MEASURE_RATE) * 1e6)
+                               : "",
+                 peak != first ? " with any other number of them."
+                               : ", less than with any other number of them.");
+}
+
+static int measure_concurrency(struct lab *lab, const struct grown *grown)
+{
+    static const char *const options[] = {"workers.processes=4", "workers.threads=10", NULL};
+    struct private_server *server = lab_server(lab, options);
+    struct point *closed = grown->points + grown->kept;
+    size_t count = grown->kept + CLOSED_STEPS;
+
+    if (server == NULL)
+        return -1;
+    curve_init(lab, grown->points, server, LAB_SMALL, concurrency_steps, grown->kept, "keep-alive");
+    curve_init(lab, closed, server, LAB_SMALL, concurrency_steps, CLOSED_STEPS,
+               "connection per request");
+    for (size_t i = 0; i < CLOSED_STEPS; i++)
+        closed[i].plan.keepalive = false;
+    return points_measure_often(lab, grown->points, count, lab->rounds) != 0
+               ? -1
+               : points_measure_until(lab, grown->points, count, keepalive_is_decided, grown);
 }
 
 int experiment_concurrency(struct lab *lab, struct document *findings)
 {
-    static const char *const options[] = {"workers.processes=4", "workers.threads=10", NULL};
-    struct private_server *server = lab_server(lab, options);
-    struct point *points = points_create(lab, 2 * CONCURRENCY_STEPS);
+    const struct grown grown = {points_create(lab, CONCURRENCY_STEPS + CLOSED_STEPS),
+                                allowed_steps()};
     const struct curve curves[] = {
-        {"Keep-alive", points, CONCURRENCY_STEPS},
-        {"Connection per request", points + CONCURRENCY_STEPS, CONCURRENCY_STEPS}};
+        {"Keep-alive", grown.points, grown.kept},
+        {"Connection per request", grown.points + grown.kept, CLOSED_STEPS}};
 
-    if (server == NULL || points == NULL)
+    if (grown.points == NULL)
         return -1;
-    curve_init(lab, points, server, LAB_SMALL, concurrency_steps, CONCURRENCY_STEPS, "keep-alive");
-    curve_init(lab, points + CONCURRENCY_STEPS, server, LAB_SMALL, concurrency_steps,
-               CONCURRENCY_STEPS, "connection per request");
-    for (size_t i = CONCURRENCY_STEPS; i < (size_t)2 * CONCURRENCY_STEPS; i++)
-        points[i].plan.keepalive = false;
-    if (points_measure_often(lab, points, (size_t)2 * CONCURRENCY_STEPS, lab->rounds) != 0 ||
-        points_measure_until(lab, points, (size_t)2 * CONCURRENCY_STEPS, keepalive_is_decided,
-                             points) != 0)
+    if (grown.kept < CLOSED_STEPS)
+        return lab_fail(lab, "the limit of open files is too low (ulimit -Hn)");
+    if (measure_concurrency(lab, &grown) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++) {
         curve_record(lab, &curves[i]);
@@ -165,127 +220,18 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
     }
     curves_plot(findings, "Requests per second by connections", curves, 2, MEASURE_RATE);
     curves_plot(findings, "Mean latency by connections", curves, 2, MEASURE_MEAN);
-    for (size_t i = 0; i < 2; i++)
-        curve_explain(findings, &curves[i]);
+    curves_plot(findings, "99th percentile by connections", curves, 2, MEASURE_P99);
+    curves_explain(findings, curves, 2);
+    explain_fixed_work(findings, &curves[1]);
     if (growth_judge(lab, findings, curves, 2) != 0)
         return -1;
-    judge_keepalive(findings, points);
-    points_add_cautions(findings, points, (size_t)2 * CONCURRENCY_STEPS);
-    return 0;
-}
-
-/* ---- scaling: how many connections finish fixed work fastest? ---- */
-
-static const uint32_t scaling_steps[] = {10, 50, 100, 500, 1000};
-
-enum {
-    SCALING_STEPS = ARRAY_LENGTH(scaling_steps),
-    REQUESTS = 50000,
-    REQUESTS_QUICK = 5000,
-    REQUESTS_LEAST = 1000, /* one for each connection */
-};
-
-static void explain_scaling(struct document *findings, const struct curve *curve, uint64_t requests)
-{
-    const struct point *first = &curve->points[0], *peak = curve_peak(curve);
-    char one[UNITS_TEXT], other[UNITS_TEXT];
-    double slowest = (double)requests / point_median(first, MEASURE_RATE) * 1e6;
-    double fastest = (double)requests / point_median(peak, MEASURE_RATE) * 1e6;
-
-    if (peak == first)
-        findings_add(findings, FINDINGS_LESSON,
-                     "The fewest connections finish first, in %s: %u connections already keep this "
-                     "machine busy.",
-                     lab_time(one, sizeof(one), slowest), first->plan.connections);
-    else
-        findings_add(findings, FINDINGS_LESSON,
-                     "The requests take %s with %u connections and %s with %u: %.0f%% less.",
-                     lab_time(one, sizeof(one), slowest), first->plan.connections,
-                     lab_time(other, sizeof(other), fastest), peak->plan.connections,
-                     (1 - fastest / slowest) * 100);
-}
-
-int experiment_scaling(struct lab *lab, struct document *findings)
-{
-    static const char *const options[] = {"workers.processes=4", "workers.threads=10", NULL};
-    struct private_server *server = lab_server(lab, options);
-    struct point *points = points_create(lab, SCALING_STEPS);
-    const struct curve curve = {"Connection per request", points, SCALING_STEPS};
-    uint64_t requests = lab_requests(lab, lab->quick ? REQUESTS_QUICK : REQUESTS, REQUESTS_LEAST);
-    char title[LAB_TITLE], number[UNITS_TEXT];
-
-    if (server == NULL || points == NULL)
-        return -1;
-    curve_init(lab, points, server, LAB_SMALL, scaling_steps, SCALING_STEPS,
-               "fixed number of requests");
-    for (size_t i = 0; i < SCALING_STEPS; i++) {
-        points[i].plan.requests = requests;
-        points[i].plan.duration_ms = points[i].plan.warmup_ms = 0;
-        points[i].plan.keepalive = false;
-    }
-    if (points_measure(lab, points, SCALING_STEPS) != 0)
-        return -1;
-    snprintf(title, sizeof(title), "%s requests, connection per request",
-             format_number(number, sizeof(number), (double)requests));
-    curve_record(lab, &curve);
-    curve_table(findings, title, &curve);
-    curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
-    curves_plot(findings, "Mean latency by connections", &curve, 1, MEASURE_MEAN);
-    explain_scaling(findings, &curve, requests);
-    curve_explain(findings, &curve);
-    points_add_cautions(findings, points, SCALING_STEPS);
-    return 0;
-}
-
-/* ---- connections: how many are too many? ---- */
-
-static const uint32_t connection_steps[] = {100, 500, 1000, 2000, 5000};
-
-enum { CONNECTION_STEPS = ARRAY_LENGTH(connection_steps), OTHER_FILES = 200 };
-
-/*
- * The number of steps that the limit on open files allows. The limit applies to client and server
- * separately.
- */
-static size_t allowed_steps(void)
-{
-    struct rlimit limit;
-    size_t count = 0;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return CONNECTION_STEPS;
-    while (count < CONNECTION_STEPS && connection_steps[count] + OTHER_FILES <= limit.rlim_max)
-        count++;
-    return count;
-}
-
-int experiment_connections(struct lab *lab, struct document *findings)
-{
-    size_t count = allowed_steps();
-    struct private_server *server = lab_server(lab, NULL);
-    struct point *points = points_create(lab, CONNECTION_STEPS);
-    const struct curve curve = {"Keep-alive", points, count};
-
-    if (server == NULL || points == NULL)
-        return -1;
-    if (count == 0)
-        return lab_fail(lab, "the limit of open files is too low (ulimit -Hn)");
-    curve_init(lab, points, server, LAB_SMALL, connection_steps, count, "keep-alive");
-    if (points_measure(lab, points, count) != 0)
-        return -1;
-    curve_record(lab, &curve);
-    curve_table(findings, "1 KiB from the cache, keep-alive", &curve);
-    curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
-    curves_plot(findings, "99th percentile by connections", &curve, 1, MEASURE_P99);
-    curve_explain(findings, &curve);
-    if (curve_at(&curve, GROWTH_MANY) != NULL && growth_judge(lab, findings, &curve, 1) != 0)
-        return -1;
-    if (count < CONNECTION_STEPS)
+    judge_keepalive(findings, &grown);
+    if (grown.kept < CONCURRENCY_STEPS)
         findings_add(findings, FINDINGS_CAUTION,
                      "Steps from %u connections on are left out: the limit of open files is too "
                      "low (ulimit -Hn).",
-                     connection_steps[count]);
-    points_add_cautions(findings, points, count);
+                     concurrency_steps[grown.kept]);
+    points_add_cautions(findings, grown.points, grown.kept + CLOSED_STEPS);
     return 0;
 }
 
@@ -386,8 +332,7 @@ static void explain_zones(struct document *findings, const struct zoned *zoned)
         return;
     }
     findings_add(findings, FINDINGS_LESSON,
-                 "%s: the plateau begins at %u connections; with %u the p99 is %.1f times as high: "
-                 "additional connections only add waiting time.",
+                 "%s: the plateau begins at %u connections; with %u the p99 is %.1f times as high.",
                  zoned->curve->name, zone_steps[first], zone_steps[ZONE_STEPS - 1],
                  point_median(&points[ZONE_STEPS - 1], MEASURE_P99) /
                      point_median(&points[first], MEASURE_P99));
@@ -403,23 +348,28 @@ static void explain_keepalive_limit(struct document *findings, const struct curv
     const struct point *few = curve_at(limited, KEEPALIVE_LIMIT);
     struct interval below = point_rate_ratio(few, curve_at(always, KEEPALIVE_LIMIT));
     struct interval above = point_rate_ratio(closed, kept), cpu = point_cpu_ratio(closed, kept);
+    const struct named_ratio ratios[] = {{"rate, limited over unlimited, 10 connections", below},
+                                         {"rate, limited over unlimited, 30 connections", above},
+                                         {"CPU time, limited over unlimited, 30", cpu}};
     char of_below[LAB_RATIO], of_above[LAB_RATIO], of_cpu[LAB_RATIO];
 
+    lab_put_ratios(findings, ratios, ARRAY_LENGTH(ratios));
     findings_add(findings, FINDINGS_LESSON,
                  "keepalive_max_open = %d: the rate is %s that of the server without it up to "
                  "the limit (with %u connections) and %s above it (with %u), with %s "
                  "the CPU time per request: reconnecting is expensive for a busy server.",
-                 KEEPALIVE_LIMIT, lab_times(of_below, &below), few->plan.connections,
-                 lab_times(of_above, &above), closed->plan.connections, lab_times(of_cpu, &cpu));
+                 KEEPALIVE_LIMIT, lab_times_alone(of_below, &below), few->plan.connections,
+                 lab_times(of_above, &above), closed->plan.connections,
+                 lab_times_alone(of_cpu, &cpu));
 }
 
-static void explain_cores(struct lab *lab, struct document *findings, const struct zoned *zoned)
+static void explain_cores(const struct lab *lab, struct document *findings,
+                          const struct zoned *zoned)
 {
     const struct point *best = &zoned->curve->points[zoned->zones.best];
     double per_core = point_median(best, MEASURE_RATE) / lab->cores;
     char rate[UNITS_TEXT], alone[UNITS_TEXT];
 
-    lab_record_value(lab, "Keep-alive up to 10", "peak per core", per_core);
     findings_add(findings, FINDINGS_LESSON,
                  "%s: at the maximum, %s requests/s for each core of this machine, which the "
                  "client uses, too; a core that only runs the server does %s.",
@@ -450,7 +400,6 @@ int experiment_percentiles(struct lab *lab, struct document *findings)
     if (points_measure(lab, points, (size_t)2 * ZONE_STEPS) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++) {
-        curve_record(lab, &curves[i]);
         zoned[i] = find_point_zones(&curves[i]);
         put_zone_table(findings, &zoned[i]);
     }

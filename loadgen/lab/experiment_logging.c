@@ -47,21 +47,23 @@ static void explain_logging(struct document *findings, const struct point *off,
                             const struct point *full)
 {
     double without = point_own_median(off, POINT_CPU);
+    const struct comparison compared = {full, off};
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
     char more[UNITS_TEXT], change[LAB_RATIO], share[LAB_RATIO], advice[VERDICT_ADVICE];
 
     lab_change(change, &cpu);
     verdict_advice(advice, &cpu, 1, 1, off->plan.duration_ms);
-    if (cpu.low > 1 && comparison_verdict(&(struct comparison){full, off}) == FINDINGS_LESSON)
+    if (cpu.low > 1)
         findings_add(findings, FINDINGS_LESSON,
                      "A log line takes %s of CPU time, including formatting and writing in the "
-                     "logger process. That changes the CPU time of a request by %s.",
-                     lab_time(more, sizeof(more), (cpu.median - 1) * without), change);
+                     "logger process. That changes the CPU time of a request by %s.%s",
+                     lab_time(more, sizeof(more), (cpu.median - 1) * without), change,
+                     comparison_busy(&compared));
     else
         findings_add(findings, FINDINGS_UNDECIDED,
                      "The CPU time of a log line is below the noise of these rounds: it changes "
-                     "that of a request by %s.%s",
-                     change, advice);
+                     "that of a request by %s.%s%s",
+                     change, advice, comparison_busy(&compared));
     findings_add(findings, FINDINGS_LESSON,
                  "With the full log the rate is %s of that without a log: threads only "
                  "add a record to a ring; a separate process writes the file.",

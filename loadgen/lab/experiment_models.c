@@ -1,7 +1,6 @@
 /*
  * The concurrency models beside each other: event loops, a pool of threads, a thread per connection,
- * preforked processes; pools of several sizes; clients that stall; a full connection queue, and
- * its order.
+ * preforked processes; pools of several sizes; a full connection queue, and its order.
  */
 #include "common/clock.h"
 #include "common/units.h"
@@ -10,12 +9,8 @@
 #include "loadgen/lab/curves.h"
 #include "loadgen/stats/measures.h"
 
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* The pool has the size of those of the reports 4 x 10; a process for each connection, up to 32. */
 static const struct model {
@@ -35,7 +30,6 @@ static const struct model {
 static const uint32_t model_steps[] = {10, 100, 1000};
 static const char *const ways[] = {"keep-alive", "connection per request"};
 static const uint32_t pool_sizes[] = {1, 6, 12}, pool_connections[] = {10, 80};
-static const uint32_t capped_connections[] = {10, 15, 30};
 static const char *const orders[] = {"fifo", "lifo", "sff"};
 static const char *const policies[] = {"block", "drop-tail", "drop-head", "drop-random"};
 
@@ -51,7 +45,6 @@ enum {
     MOST_CONNECTIONS,
     POOL_SIZES = ARRAY_LENGTH(pool_sizes),
     POOL_STEPS = ARRAY_LENGTH(pool_connections),
-    CAPPED_STEPS = ARRAY_LENGTH(capped_connections),
     ORDERS = ARRAY_LENGTH(orders),
     POLICIES = ARRAY_LENGTH(policies),
 };
@@ -251,9 +244,10 @@ static void explain_pool_cpu(struct document *findings, const struct model_grid 
                  "With 10 connections on 40 threads, a request in the pool takes %s the CPU time "
                  "of one in an event loop, with %s context switches instead of %s: an event "
                  "loop answers all clients that are ready before it sleeps, a pool thread sleeps "
-                 "after each answer.",
+                 "after each answer.%s",
                  lab_times(times, &ratio), each_text(one, point_own_median(pool, POINT_SWITCHES)),
-                 each_text(other, point_own_median(events, POINT_SWITCHES)));
+                 each_text(other, point_own_median(events, POINT_SWITCHES)),
+                 comparison_busy(&compared));
 }
 
 static void explain_starved(struct document *findings, const struct model_grid *grid)
@@ -287,10 +281,12 @@ static void explain_threads(struct document *findings, const struct model_grid *
 
     findings_add(findings, comparison_verdict(&compared),
                  "With 1,000 connections, a thread for each has a rate of %s that of event loops, "
-                 "with %s the CPU time per request. A connection takes %s of memory instead of %s.",
-                 lab_times(of_rate, &rate), lab_times(of_cpu, &cpu),
+                 "with %s the CPU time per request. A connection takes %s of memory instead of "
+                 "%s.%s",
+                 lab_times_alone(of_rate, &rate), lab_times(of_cpu, &cpu),
                  units_format_bytes(each, sizeof(each), memory_each(grid, MODEL_THREAD)),
-                 units_format_bytes(other, sizeof(other), memory_each(grid, MODEL_EVENTS)));
+                 units_format_bytes(other, sizeof(other), memory_each(grid, MODEL_EVENTS)),
+                 comparison_busy(&compared));
 }
 
 /* Room for a thread for each of 1,000 connections. */
@@ -316,7 +312,7 @@ static void explain_opened(struct document *findings, const struct model_grid *g
     char one[UNITS_TEXT], pool[UNITS_TEXT], thread[UNITS_TEXT], forked[UNITS_TEXT];
 
     findings_add(
-        findings, points_verdict(few, 1, FINDINGS_LESSON),
+        findings, FINDINGS_LESSON,
         "A connection per request lets a pool serve more clients than it has threads. With 100, a "
         "request takes %s of CPU time in events, %s in the pool, %s with a new thread for each "
         "connection, and %s in preforked processes, to which the master passes each connection.",
@@ -385,7 +381,7 @@ static void explain_pools(struct document *findings, const struct point *points)
             best = point;
     gain = point_rate_ratio(best, one);
     findings_add(
-        findings, points_verdict(points, (size_t)POOL_SIZES * POOL_STEPS, FINDINGS_LESSON),
+        findings, FINDINGS_LESSON,
         "With 80 clients on one core, the pool of %u is the fastest, with %s of the rate of "
         "the pool of 1. More threads do not make a core faster; they move the wait from the "
         "queue (%s on average with 1 thread, %s with 12) to the run queue of the kernel. "
@@ -423,126 +419,6 @@ static int compare_pools(struct lab *lab, struct document *findings)
     put_pools(findings, points);
     explain_pools(findings, points);
     points_add_cautions(findings, points, (size_t)POOL_SIZES * POOL_STEPS);
-    return 0;
-}
-
-/* The pool of 12 of a report, which keeps up to 10 connections. For its table only. */
-static int measure_capped_pool(struct lab *lab)
-{
-    static const char *const options[] = {"workers.model=pool", "workers.processes=1",
-                                          "workers.threads=12", "connections.keepalive_max_open=10",
-                                          NULL};
-    struct private_server *server = lab_server(lab, options);
-    struct point *points = points_create(lab, CAPPED_STEPS);
-
-    if (server == NULL || points == NULL)
-        return -1;
-    for (size_t i = 0; i < CAPPED_STEPS; i++) {
-        point_init(lab, &points[i], server, LAB_SMALL, capped_connections[i],
-                   "pool of 12, keep-alive up to 10, %u", capped_connections[i]);
-        point_let_starve(&points[i]);
-    }
-    if (points_measure_often(lab, points, CAPPED_STEPS, stage_rounds(lab)) != 0)
-        return -1;
-    for (size_t i = 0; i < CAPPED_STEPS; i++)
-        point_record(lab, &points[i], "%s", points[i].label);
-    return 0;
-}
-
-/* ---- Stalled clients ---- */
-
-enum { STALLED = 4 };
-
-/* Clients that have sent half a request. */
-struct stall {
-    int fds[STALLED]; /* -1: not connected */
-};
-
-static void end_stall(struct stall *stall)
-{
-    for (size_t i = 0; i < STALLED; i++) {
-        if (stall->fds[i] >= 0)
-            close(stall->fds[i]);
-        stall->fds[i] = -1;
-    }
-}
-
-/* Before a trial: the stalled clients come first. */
-static int begin_stall(struct lab *lab, struct point *point)
-{
-    static const char half[] = "GET / HTTP/1.1\r\nHost: lab\r\nX-Sent: half";
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(private_server_port(point->server)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct stall *stall = point->before_context;
-
-    end_stall(stall);
-    for (size_t i = 0; i < STALLED; i++) {
-        stall->fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (stall->fds[i] < 0 || connect(stall->fds[i], (struct sockaddr *)&to, sizeof(to)) != 0 ||
-            send(stall->fds[i], half, sizeof(half) - 1, MSG_NOSIGNAL) < 0)
-            return lab_fail(lab, "cannot connect a stalled client");
-    }
-    return 0;
-}
-
-static void put_stalled(struct document *findings, const struct point *points, size_t count)
-{
-    static const char *const heads[] = {"server", "requests/s", "p99", "waiting", NULL};
-
-    findings_table(findings, "4 clients that stall, 4 others with keep-alive", heads);
-    for (size_t i = 0; i < count; i++) {
-        document_row(findings, DOCUMENT_NORMAL);
-        document_cell(findings, "%s", points[i].label);
-        point_cell_rate(findings, &points[i]);
-        point_cell(findings, &points[i], MEASURE_P99);
-        put_each(findings, point_own_median(&points[i], POINT_WAITING));
-    }
-}
-
-static void explain_stalled(struct document *findings, const struct point *events,
-                            const struct point *pool)
-{
-    char of_events[LAB_BETWEEN], of_pool[LAB_BETWEEN];
-
-    findings_add(findings, FINDINGS_LESSON,
-                 "Beside 4 clients that send half a request and stall, 4 others get %s requests/s "
-                 "from an event loop and %s from a pool of 4: a stalled client holds the thread "
-                 "that reads from it until header_timeout. In an event loop it costs memory only.",
-                 point_between(of_events, events, MEASURE_RATE),
-                 point_between(of_pool, pool, MEASURE_RATE));
-}
-
-/* POOL has one worker. */
-static int compare_stalled(struct lab *lab, struct document *findings,
-                           const struct model_grid *grid, struct private_server *pool)
-{
-    const struct {
-        const char *label, *command;
-        struct private_server *server;
-    } cases[] = {{"events", "", grid->server[MODEL_EVENTS]},
-                 {"pool of 4", "threads 4", pool},
-                 {"pool of 8", "threads 8", pool},
-                 {"thread", "", grid->server[MODEL_THREAD]}};
-    struct stall stall = {{-1, -1, -1, -1}};
-    struct point *points = points_create(lab, ARRAY_LENGTH(cases));
-    int result;
-
-    if (points == NULL)
-        return -1;
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        point_init(lab, &points[i], cases[i].server, LAB_SMALL, STALLED, "%s", cases[i].label);
-        snprintf(points[i].command, sizeof(points[i].command), "%s", cases[i].command);
-        points[i].before = begin_stall;
-        points[i].before_context = &stall;
-        point_let_starve(&points[i]);
-    }
-    result = points_measure_often(lab, points, ARRAY_LENGTH(cases), stage_rounds(lab));
-    end_stall(&stall);
-    if (result != 0)
-        return -1;
-    put_stalled(findings, points, ARRAY_LENGTH(cases));
-    explain_stalled(findings, &points[0], &points[1]);
     return 0;
 }
 
@@ -590,7 +466,7 @@ static void explain_full(struct document *findings, const struct point *points, 
                  "before the queue and in the kernel: p99 %s.",
                  format_number(rate, sizeof(rate), capacity),
                  measure_format(p99, MEASURE_P99, point_median(&points[0], MEASURE_P99)));
-    findings_add(findings, points_verdict(points, POLICIES, FINDINGS_LESSON),
+    findings_add(findings, FINDINGS_LESSON,
                  "The others answer about half with 503. With drop-tail the new client pays, and "
                  "those that are served have waited for the whole queue (%s); with drop-head the "
                  "oldest pays, and the served have waited %s; with drop-random half of the queue "
@@ -671,15 +547,17 @@ static void put_orders(struct document *findings, const struct point *points)
 static void explain_orders(struct document *findings, const struct point *fifo,
                            const struct point *sff)
 {
-    char fast[LAB_BETWEEN], slow[LAB_BETWEEN], last[LAB_BETWEEN], before[LAB_BETWEEN];
+    char fast[LAB_BETWEEN], slow[UNITS_TEXT], last[UNITS_TEXT], before[UNITS_TEXT];
 
     findings_add(
-        findings, points_verdict(fifo, ORDERS, FINDINGS_LESSON),
+        findings, FINDINGS_LESSON,
         "With the smallest file first, half of the answers take at most %s; in the order "
         "of arrival %s. The large file pays: the longest answer takes %s instead of %s, and "
         "while small ones keep coming it waits without limit.",
-        point_between(fast, sff, MEASURE_P50), point_between(slow, fifo, MEASURE_P50),
-        point_between(last, sff, MEASURE_MAX), point_between(before, fifo, MEASURE_MAX));
+        point_between(fast, sff, MEASURE_P50),
+        lab_time(slow, sizeof(slow), point_median(fifo, MEASURE_P50)),
+        lab_time(last, sizeof(last), point_median(sff, MEASURE_MAX)),
+        lab_time(before, sizeof(before), point_median(fifo, MEASURE_MAX)));
 }
 
 static int compare_orders(struct lab *lab, struct document *findings, struct private_server *pool)
@@ -709,12 +587,10 @@ int experiment_models(struct lab *lab, struct document *findings)
     struct model_grid grid = {.points = NULL};
     struct private_server *pool;
 
-    if (compare_models(lab, findings, &grid) != 0 || compare_pools(lab, findings) != 0 ||
-        measure_capped_pool(lab) != 0)
+    if (compare_models(lab, findings, &grid) != 0 || compare_pools(lab, findings) != 0)
         return -1;
     pool = lab_server(lab, options);
-    return pool != NULL && compare_stalled(lab, findings, &grid, pool) == 0 &&
-                   compare_policies(lab, findings, pool) == 0
+    return pool != NULL && compare_policies(lab, findings, pool) == 0
                ? compare_orders(lab, findings, pool)
                : -1;
 }

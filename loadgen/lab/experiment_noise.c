@@ -321,12 +321,6 @@ static void plot_course(struct document *findings, const struct effects *all, co
     }
 }
 
-static char *format_percent(char *buffer, size_t size, double percent)
-{
-    snprintf(buffer, size, "%.0f%%", percent);
-    return buffer;
-}
-
 /* Compares with rounds without an event, which show the noise of the machine. */
 static void explain_event(struct document *findings, const struct effects *all, size_t event)
 {
@@ -334,17 +328,16 @@ static void explain_event(struct document *findings, const struct effects *all, 
     struct interval ratio = p99_ratio(&all[event], &all[NO_EVENT]);
     struct interval kept = rate_kept(&all[event]), quiet = rate_kept(&all[NO_EVENT]);
     struct interval errors = interval_of(&all[event], ERRORS);
-    char p99[LAB_BETWEEN], rate[LAB_BETWEEN], noise[LAB_BETWEEN], failed[LAB_BETWEEN];
+    char p99[UNITS_TEXT], failed[UNITS_TEXT], rate[UNITS_TEXT], noise[UNITS_TEXT];
     char times[LAB_RATIO];
 
     findings_add(findings, FINDINGS_LESSON,
                  "%s: the p99 of the worst 100 ms is %s, %s that without an event; "
                  "the rate drops to %s, without an event to %s; failed requests: %s.",
-                 events[event].name, lab_between(p99, &worst, units_format_ns),
+                 events[event].name, units_format_ns(p99, sizeof(p99), worst.median),
                  isnan(ratio.median) ? "an unknown multiple of" : lab_times(times, &ratio),
-                 lab_between(rate, &kept, format_percent),
-                 lab_between(noise, &quiet, format_percent),
-                 lab_between(failed, &errors, format_number));
+                 lab_percent(rate, kept.median), lab_percent(noise, quiet.median),
+                 format_number(failed, sizeof(failed), errors.median));
 }
 
 static void explain_noise_rounds(struct document *findings, const struct effects *all)

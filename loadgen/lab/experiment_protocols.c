@@ -136,21 +136,23 @@ static void put_protocol_table(struct document *findings, const struct point *po
 static void compare_cpu(struct document *findings, const char *what, const struct point *one,
                         const struct point *other, bool more, const char *reason)
 {
+    const struct comparison compared = {one, other};
     struct interval ratio = point_cpu_ratio(one, other);
-    bool decided = comparison_verdict(&(struct comparison){one, other}) != FINDINGS_UNDECIDED;
+    enum findings_kind verdict = comparison_verdict(&compared);
+    bool decided = verdict != FINDINGS_UNDECIDED;
     bool shown = decided && (more ? ratio.low > 1 : ratio.high < 1);
     char times[LAB_RATIO], cpu[UNITS_TEXT], base[UNITS_TEXT], advice[VERDICT_ADVICE];
 
     verdict_advice(advice, &ratio, 1, 1, one->plan.duration_ms);
-    findings_add(findings, shown ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
-                 "%s takes %s of the server's CPU time per request instead of %s: %s.%s%s", what,
+    findings_add(findings, verdict,
+                 "%s takes %s of the server's CPU time per request instead of %s: %s.%s%s%s", what,
                  lab_time(cpu, sizeof(cpu), point_own_median(one, POINT_CPU)),
                  lab_time(base, sizeof(base), point_own_median(other, POINT_CPU)),
                  lab_times(times, &ratio), shown ? " " : "",
                  shown     ? reason
-                 : decided ? " That is the opposite of what is expected; repeat it on an idle "
-                             "machine."
-                           : advice);
+                 : decided ? " That is the opposite of what is expected."
+                           : advice,
+                 comparison_busy(&compared));
 }
 
 static void explain_protocols(struct document *findings, const struct point *small,

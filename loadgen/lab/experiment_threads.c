@@ -167,7 +167,7 @@ static void explain_grid(struct document *findings, struct point *grid)
     gain = grid_ratio(grid, best, worst);
     decided = verdict_above(&gain, 1) != FINDINGS_UNDECIDED;
     findings_add(
-        findings, points_verdict(grid, GRID, decided ? FINDINGS_LESSON : FINDINGS_UNDECIDED),
+        findings, decided ? FINDINGS_LESSON : FINDINGS_UNDECIDED,
         "On one core, the best number of serving threads is %u (%s requests/s on "
         "average), the worst %u (%s; the best has %s): %s Others published that 6 of 1, "
         "6 and 12 are best.",
@@ -217,7 +217,7 @@ static void explain_offload(struct document *findings, const struct lab *lab,
                             const struct point *points)
 {
     double most = lab->cores * 1e6 / WORK_US;
-    char one[LAB_BETWEEN], other[LAB_BETWEEN];
+    char one[UNITS_TEXT], other[LAB_BETWEEN];
     size_t enough = 0;
 
     for (size_t i = 1; i < OFFLOAD; i++)
@@ -228,9 +228,9 @@ static void explain_offload(struct document *findings, const struct lab *lab,
                  "With 2 ms of CPU time per request, %u core%s can serve at most %.0f requests/s. "
                  "One offload thread serves %s, %u serve %s, and more add less than 5 %%.",
                  lab->cores, lab->cores == 1 ? "" : "s", most,
-                 point_between(one, &points[0], MEASURE_RATE), offload[enough],
-                 point_between(other, &points[enough], MEASURE_RATE));
-    findings_add(findings, points_verdict(points, OFFLOAD, FINDINGS_LESSON), "%s",
+                 format_number(one, sizeof(one), point_median(&points[0], MEASURE_RATE)),
+                 offload[enough], point_between(other, &points[enough], MEASURE_RATE));
+    findings_add(findings, FINDINGS_LESSON, "%s",
                  enough > 0 && offload[enough] <= lab->cores
                      ? "More threads help computing up to the number of cores."
                  : enough == 0
@@ -314,13 +314,16 @@ static uint32_t saturation(struct point *points, size_t level)
 }
 
 /* The mean response time with the most connections over that with one. */
-static char *write_growth(char *text, size_t size, struct point *points, size_t level)
+static char *write_growth(char *text, size_t size, struct named_ratio *row, struct point *points,
+                          size_t level)
 {
-    struct interval growth = point_ratio(at_level(points, level, LEVEL_STEPS - 1),
-                                         at_level(points, level, 0), MEASURE_MEAN);
     char times[LAB_RATIO];
 
-    snprintf(text, size, "%s with %s", lab_times(times, &growth), levels[level].name);
+    row->ratio = point_ratio(at_level(points, level, LEVEL_STEPS - 1), at_level(points, level, 0),
+                             MEASURE_MEAN);
+    snprintf(row->name, sizeof(row->name), "mean response time, 40 over 1 connections, %s",
+             levels[level].name);
+    snprintf(text, size, "%s with %s", lab_times_alone(times, &row->ratio), levels[level].name);
     return text;
 }
 
@@ -329,9 +332,10 @@ static void explain_levels(struct document *findings, struct point *points)
     uint32_t light = saturation(points, 0), middle = saturation(points, 1);
     uint32_t heavy = saturation(points, LEVELS - 1);
     bool sooner = heavy <= middle && middle <= light && heavy < light;
+    struct named_ratio rows[LEVELS];
     char a[2 * LAB_RATIO], b[2 * LAB_RATIO], c[2 * LAB_RATIO];
 
-    findings_add(findings, points_verdict(points, WORK, FINDINGS_LESSON),
+    findings_add(findings, FINDINGS_LESSON,
                  "The rate rises to a plateau: with %s per request it is reached with %u "
                  "connections, with %s with %u, with %s with %u. Heavier functions %s sooner; "
                  "others published that they do.",
@@ -340,9 +344,11 @@ static void explain_levels(struct document *findings, struct point *points)
     findings_add(findings, FINDINGS_LESSON,
                  "From 1 to %u connections the mean response time grows to %s, %s and %s: beyond "
                  "the plateau each connection waits for the work of all others.",
-                 level_connections[LEVEL_STEPS - 1], write_growth(a, sizeof(a), points, 0),
-                 write_growth(b, sizeof(b), points, 1),
-                 write_growth(c, sizeof(c), points, LEVELS - 1));
+                 level_connections[LEVEL_STEPS - 1],
+                 write_growth(a, sizeof(a), &rows[0], points, 0),
+                 write_growth(b, sizeof(b), &rows[1], points, 1),
+                 write_growth(c, sizeof(c), &rows[LEVELS - 1], points, LEVELS - 1));
+    lab_put_ratios(findings, rows, LEVELS);
 }
 
 /* ---- Balancing ---- */
@@ -482,8 +488,8 @@ static void explain_dispatch(struct document *findings, const struct point *keep
                              const struct point *per_request)
 {
     struct interval ratio = point_cpu_ratio(&per_request[ROUND_ROBIN], &per_request[KERNEL]);
-    enum findings_kind kind =
-        comparison_verdict(&(struct comparison){&per_request[ROUND_ROBIN], &per_request[KERNEL]});
+    const struct comparison compared = {&per_request[ROUND_ROBIN], &per_request[KERNEL]};
+    enum findings_kind kind = comparison_verdict(&compared);
     char one[UNITS_TEXT], other[UNITS_TEXT], change[LAB_RATIO];
     char advice[VERDICT_ADVICE] = "";
 
@@ -492,10 +498,10 @@ static void explain_dispatch(struct document *findings, const struct point *keep
     findings_add(
         findings, kind,
         "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
-        "and %s if the master accepts the connection and passes it on: %s.%s",
+        "and %s if the master accepts the connection and passes it on: %s.%s%s",
         lab_time(one, sizeof(one), point_own_median(&per_request[KERNEL], POINT_CPU)),
         lab_time(other, sizeof(other), point_own_median(&per_request[ROUND_ROBIN], POINT_CPU)),
-        lab_change(change, &ratio), advice);
+        lab_change(change, &ratio), advice, comparison_busy(&compared));
     for (size_t i = 0; i < DISPATCH_WAYS; i++) {
         double least = point_own_median(&keepalive[i], POINT_LEAST);
         double most = point_own_median(&keepalive[i], POINT_MOST);

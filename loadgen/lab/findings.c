@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 16, SENTENCE = 600 };
+enum { COLUMNS_MAX = 16, SENTENCE = 700, TABLE_TITLE = 160 };
 
 static const struct {
     enum document_tone tone;
@@ -60,7 +60,7 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 /* ---- For pages ---- */
 
 enum {
-#define PUBLISHED_SOURCE(id, name) SOURCE_##id,
+#define PUBLISHED_SOURCE(id, authors, title, year) SOURCE_##id,
 #include "loadgen/lab/published.def"
 };
 
@@ -70,13 +70,15 @@ static const struct published *published_entry(const char *experiment,
 {
     static const struct published all[] = {
 #define PUBLISHED_THEIRS(experiment, source, settings)                                             \
-    {#experiment, settings, SOURCE_##source, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
+    {#experiment, settings, true, SOURCE_##source, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
+#define PUBLISHED_APART(experiment, source, reason)                                                \
+    {#experiment, reason, false, SOURCE_##source, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
 #define PUBLISHED_OURS(experiment, settings)                                                       \
-    {#experiment, settings, -1, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
+    {#experiment, settings, true, -1, NULL, MEASURE_COUNT, NULL, PUBLISHED_COUNT, 0},
 #define PUBLISHED(experiment, point, measure, value)                                               \
-    {#experiment, NULL, -1, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
+    {#experiment, NULL, true, -1, point, MEASURE_##measure, NULL, PUBLISHED_COUNT, value},
 #define PUBLISHED_VALUE(experiment, point, label, unit, value)                                     \
-    {#experiment, NULL, -1, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
+    {#experiment, NULL, true, -1, point, MEASURE_COUNT, label, PUBLISHED_##unit, value},
 #include "loadgen/lab/published.def"
     };
 
@@ -142,43 +144,80 @@ static void put_published(struct document *findings, const struct published *one
         document_cell(findings, "%s", format_number(text, sizeof(text), value / one->value));
 }
 
-/* Returns the name of the source; NULL for settings of ours. */
-static const char *put_published_settings(struct document *findings, const struct published *entry)
-{
-    static const char *const sources[] = {
-#define PUBLISHED_SOURCE(id, name) [SOURCE_##id] = (name),
+static const struct {
+    const char *authors, *title, *year;
+} published_sources[] = {
+#define PUBLISHED_SOURCE(id, authors, title, year) [SOURCE_##id] = {authors, title, year},
 #include "loadgen/lab/published.def"
-    };
-    const char *source = entry->source >= 0 ? sources[entry->source] : NULL;
+};
 
-    if (source != NULL)
-        document_note(findings, DOCUMENT_QUIET, "Source:", "%s.", source);
-    document_note(findings, DOCUMENT_QUIET, source != NULL ? "Theirs:" : "Ours:", "%s.",
-                  entry->settings);
-    return source;
+static void put_published_settings(struct document *findings, const struct published *entry)
+{
+    if (entry->source >= 0)
+        document_note(findings, DOCUMENT_QUIET, "Source:", "%s: %s, %s.",
+                      published_sources[entry->source].authors,
+                      published_sources[entry->source].title,
+                      published_sources[entry->source].year);
+    document_note(findings, DOCUMENT_QUIET,
+                  !entry->compared     ? "Not compared:"
+                  : entry->source >= 0 ? "Theirs:"
+                                       : "Ours:",
+                  "%s.", entry->settings);
+}
+
+/* The title names who published the rows; the notes of the section have the whole source. */
+static void begin_published_table(struct document *findings, int source)
+{
+    static const char *const heads[] = {"point", "measure", "published", "ours", "ratio", NULL};
+    char title[TABLE_TITLE];
+
+    snprintf(title, sizeof(title), "%s, %s", published_sources[source].authors,
+             published_sources[source].year);
+    findings_table(findings, title, heads);
 }
 
 void findings_add_published(struct document *findings, const char *experiment,
                             const struct published_own *own)
 {
-    static const char *const heads[] = {"point", "measure", "published", "ours", "ratio", NULL};
     const struct published *entry = published_entry(experiment, NULL);
-    const char *source = NULL; /* of a table that is not begun */
+    int source = -1; /* of a table that is not begun */
 
     if (entry != NULL)
         document_section(findings, "Published by others, of their servers on their machines", NULL);
+    if (entry != NULL && own->why[0] != '\0')
+        document_note(findings, DOCUMENT_QUIET, "Not compared:", "%s.", own->why);
     for (; entry != NULL; entry = published_entry(experiment, entry)) {
         if (entry->settings != NULL) {
-            const char *name = put_published_settings(findings, entry);
-
-            source = name != NULL ? name : source;
-            continue;
+            put_published_settings(findings, entry);
+            source = entry->source >= 0 ? entry->source : source;
+        } else if (own->why[0] == '\0') {
+            if (source >= 0)
+                begin_published_table(findings, source);
+            source = -1;
+            put_published(findings, entry, own_value(own, entry));
         }
-        if (source != NULL)
-            findings_table(findings, source, heads);
-        source = NULL;
-        put_published(findings, entry, own_value(own, entry));
     }
+}
+
+void findings_add_terms(struct document *findings)
+{
+    static const struct {
+        const char *term, *text;
+    } terms[] = {
+        {"Response", "time from when a request was due to its last byte. Mean, p50, p99, max and "
+                     "latency are of it, unless the service is named. In a closed loop a request "
+                     "is due when it is sent"},
+        {"Service", "time from when a request was sent to its last byte"},
+        {"First byte", "time from when a request was sent to the first byte of the response"},
+        {"Server CPU", "CPU time of all processes of the server, divided by the responses"},
+        {"Switches", "context switches of the server's threads per request"},
+        {"± and bars", "half the width, and the ends, of the 95 % confidence interval of the "
+                       "median over the rounds"},
+    };
+
+    document_section(findings, "Terms", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(terms); i++)
+        document_fact(findings, DOCUMENT_NORMAL, terms[i].term, "%s.", terms[i].text);
 }
 
 void findings_add_machine(struct document *findings, const struct machine *machine)
@@ -253,8 +292,6 @@ char *verdict_advice(char *buffer, const struct interval *value, double limit,
         snprintf(buffer, VERDICT_ADVICE,
                  " At least %d rounds (--rounds) are necessary to estimate how many decide.",
                  (STATISTICS_INTERVAL_MIN + (int)values_a_round - 1) / (int)values_a_round);
-    else if (value->low > limit || value->high < limit)
-        snprintf(buffer, VERDICT_ADVICE, " Only the busy machine prevents a verdict.");
     else if (rounds <= POINT_ROUNDS)
         snprintf(buffer, VERDICT_ADVICE,
                  " About %.0f rounds (--rounds %.0f, or --until-decided) would decide.", rounds,

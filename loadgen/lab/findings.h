@@ -34,11 +34,12 @@ enum published_unit { PUBLISHED_COUNT, PUBLISHED_BYTES, PUBLISHED_PERCENT };
 
 /*
  * A result of the same experiment that others published, or the settings of the results that follow
- * it (published.def).
+ * it, or why those of a source are not compared (published.def).
  */
 struct published {
     const char *experiment;
     const char *settings; /* NULL: a result */
+    bool compared;        /* false: the settings are the reason why nothing is */
     int source;           /* who published it; -1: settings of ours */
     const char *point;
     enum measure measure;
@@ -64,11 +65,18 @@ struct published_own {
         double value;
     } values[PUBLISHED_VALUES_MAX];
     size_t value_count;
+    char why[PUBLISHED_POINT]; /* why this run cannot be compared; "": it can */
 };
 
-/* A section with a table of each source's figures of EXPERIMENT beside OWN, if there are any. */
+/*
+ * A section with a table of each source's figures of EXPERIMENT beside OWN, if there are any; where
+ * they cannot be compared, the reason.
+ */
 void findings_add_published(struct document *findings, const char *experiment,
                             const struct published_own *own);
+
+/* Adds a section that defines the terms of tables and sentences. */
+void findings_add_terms(struct document *findings);
 
 /* Adds the facts of the machine to the last section. */
 void findings_add_machine(struct document *findings, const struct machine *machine);

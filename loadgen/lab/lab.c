@@ -31,9 +31,10 @@ enum { EVENTS = 512, HEAD_MAX = 512, REQUEST_MAX = 4096, BACKLOG = 4096 };
 struct bare_server {
     pid_t pid;
     uint16_t port;
+    struct bare_way way;
     int listener, epoll;
     char *response; /* a head such as that of webserverd, and a body */
-    size_t response_length;
+    size_t head_length, response_length;
 };
 
 /* ---- The process ---- */
@@ -46,15 +47,41 @@ static void watch_descriptor(const struct bare_server *server, int fd)
         close(fd);
 }
 
+/* Returns whether the response was sent. */
+static bool send_response(const struct bare_server *server, int fd)
+{
+    size_t first =
+        server->way.writes == BARE_ONE_WRITE ? server->response_length : server->head_length;
+    int more = server->way.writes == BARE_TWO_CONTINUED ? MSG_MORE : 0;
+
+    return send(fd, server->response, first, MSG_NOSIGNAL | more) >= 0 &&
+           (first == server->response_length ||
+            send(fd, server->response + first, server->response_length - first, MSG_NOSIGNAL) >= 0);
+}
+
+static void do_work(const struct bare_way *way)
+{
+    uint64_t end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + way->work_ns;
+    const struct timespec time = {.tv_sec = (time_t)(way->work_ns / NS_PER_S),
+                                  .tv_nsec = (long)(way->work_ns % NS_PER_S)};
+
+    if (way->sleeps)
+        nanosleep(&time, NULL);
+    while (!way->sleeps && clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
+        continue;
+}
+
 static void respond(const struct bare_server *server, int fd)
 {
-    static const char connection_close[] = "\r\nConnection: close\r\n";
+    static const char connection_close[] = "\r\nConnection: close\r\n", slow[] = "GET " LAB_SLOW;
     char request[REQUEST_MAX];
     ssize_t got = recv(fd, request, sizeof(request), 0);
     bool last = got <= 0 || memmem(request, (size_t)got, connection_close,
                                    sizeof(connection_close) - 1) != NULL;
 
-    if (got > 0 && send(fd, server->response, server->response_length, MSG_NOSIGNAL) < 0)
+    if (got >= (ssize_t)sizeof(slow) && memcmp(request, slow, sizeof(slow) - 1) == 0)
+        do_work(&server->way);
+    if (got > 0 && !send_response(server, fd))
         last = true;
     if (last)
         close(fd);
@@ -87,6 +114,7 @@ static _Noreturn void become_server(struct bare_server *server, pid_t parent)
     setpgid(0, 0);
     prctl(PR_SET_NAME, "bare");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1UL); /* sleeps last as long as they should */
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -114,6 +142,7 @@ static bool make_response(struct bare_server *server, size_t body)
                     "ETag: \"400-6a0f0d16.1dcd6500-2f0a1b\"\r\nAccept-Ranges: bytes\r\n\r\n",
                     body);
     memset(server->response + head, '.', body);
+    server->head_length = (size_t)head;
     server->response_length = (size_t)head + body;
     return true;
 }
@@ -122,11 +151,11 @@ static bool listen_on_loopback(struct bare_server *server)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
-    const int on = 1;
+    const int no_delay = server->way.writes != BARE_TWO_WRITES;
 
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (server->listener < 0 ||
-        setsockopt(server->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+        setsockopt(server->listener, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay)) != 0 ||
         bind(server->listener, (struct sockaddr *)&address, length) != 0 ||
         listen(server->listener, BACKLOG) != 0 ||
         getsockname(server->listener, (struct sockaddr *)&address, &length) != 0)
@@ -151,12 +180,14 @@ static void bare_server_destroy(struct bare_server *server)
 }
 
 /* The bodies have BODY bytes. Returns NULL with WHY. */
-static struct bare_server *bare_server_create(size_t body, char *why, size_t size)
+static struct bare_server *bare_server_create(struct bare_way way, size_t body, char *why,
+                                              size_t size)
 {
     struct bare_server *server = calloc(1, sizeof(*server));
 
     if (server != NULL) {
         server->listener = -1;
+        server->way = way;
         if (make_response(server, body) && listen_on_loopback(server)) {
             pid_t parent = getpid();
 
@@ -185,11 +216,18 @@ uint16_t bare_server_port(const struct bare_server *server)
     return server->port;
 }
 
-const struct bare_server *lab_bare_server(struct lab *lab)
+const struct bare_server *lab_bare_server(struct lab *lab, struct bare_way way)
 {
-    if (lab->bare == NULL)
-        lab->bare = bare_server_create(LAB_SMALL_BYTES, lab->why, sizeof(lab->why));
-    return lab->bare;
+    struct bare_server *server;
+
+    if (lab->bare_count == LAB_BARE_SERVERS) {
+        lab_fail(lab, "too many bare servers (at most %d)", LAB_BARE_SERVERS);
+        return NULL;
+    }
+    server = bare_server_create(way, LAB_SMALL_BYTES, lab->why, sizeof(lab->why));
+    if (server != NULL)
+        lab->bare[lab->bare_count++] = server;
+    return server;
 }
 
 /* ---- Experiments ---- */
@@ -198,8 +236,8 @@ static void clear_lab(struct lab *lab)
 {
     while (lab->servers > 0)
         private_server_destroy(lab->server[--lab->servers]);
-    bare_server_destroy(lab->bare);
-    lab->bare = NULL;
+    while (lab->bare_count > 0)
+        bare_server_destroy(lab->bare[--lab->bare_count]);
     while (lab->series > 0)
         trials_free(lab->trials[--lab->series]);
     while (lab->allocation_count > 0)
@@ -214,7 +252,7 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
     int result;
 
     lab->experiment = experiment->name;
-    lab->own.count = lab->own.value_count = 0;
+    lab->own = (struct published_own){.count = 0};
     lab->until_ns = 0;
     result = experiment->conduct(lab, findings);
     document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);

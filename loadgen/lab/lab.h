@@ -26,10 +26,14 @@ enum {
     LAB_SMALL_BYTES = 1024,
     LAB_TRIAL_MS = 3000, /* the default of trial_ms */
     LAB_TRIAL_QUICK_MS = 400,
+    LAB_BARE_SERVERS = 4,
 };
 
 /* The path of a file of LAB_SMALL_BYTES on every server of the lab. */
 #define LAB_SMALL "/small.html"
+
+/* The path of work on bare servers. */
+#define LAB_SLOW "/slow"
 
 struct trials;
 
@@ -43,6 +47,7 @@ struct lab {
     double constant_rate; /* requests per second; 0: half of the maximum */
     uint32_t cores;       /* available to this process */
     bool shows_progress;  /* one line on standard error, overwritten */
+    bool asks;            /* the reader, on the terminal, for predictions */
     bool interrupted;
     char why[LAB_WHY]; /* the last failure */
 
@@ -51,7 +56,8 @@ struct lab {
     struct published_own own;
     struct private_server *server[LAB_SERVERS];
     size_t servers;
-    struct bare_server *bare;
+    struct bare_server *bare[LAB_BARE_SERVERS];
+    size_t bare_count;
     struct trials *trials[LAB_SERIES];
     size_t series;
     void *allocation[LAB_ALLOCATIONS];
@@ -125,7 +131,7 @@ PRINTF_LIKE(2, 3)
 void lab_progress(const struct lab *lab, const char *format, ...);
 
 /*
- * ---- The bare server: the baseline of the CPU time per response ----
+ * ---- The bare server: the baseline of the CPU time per response, and a model of a server ----
  *
  * A process that answers every read with the same bytes. It parses, counts and logs nothing, so
  * growth of its CPU time per request with the number of connections is due to the kernel. One
@@ -134,11 +140,24 @@ void lab_progress(const struct lab *lab, const char *format, ...);
 
 struct bare_server;
 
+enum bare_writes {
+    BARE_ONE_WRITE,     /* a response is one write */
+    BARE_TWO_WRITES,    /* head and body, with Nagle's algorithm */
+    BARE_TWO_NODELAY,   /* head and body, with TCP_NODELAY */
+    BARE_TWO_CONTINUED, /* the head with MSG_MORE, then the body */
+};
+
+struct bare_way {
+    uint64_t work_ns; /* a request for LAB_SLOW holds the thread for this time */
+    bool sleeps;      /* which it sleeps, as if it waited for a disk; false: it computes */
+    enum bare_writes writes;
+};
+
 /*
- * The bare server until the end of the experiment, or NULL with WHY. Its bodies are as long as
+ * A bare server until the end of the experiment, or NULL with WHY. Its bodies are as long as
  * LAB_SMALL. This process must be single-threaded when it starts.
  */
-const struct bare_server *lab_bare_server(struct lab *lab);
+const struct bare_server *lab_bare_server(struct lab *lab, struct bare_way way);
 
 pid_t bare_server_pid(const struct bare_server *server);
 uint16_t bare_server_port(const struct bare_server *server);

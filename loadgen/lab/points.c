@@ -48,8 +48,8 @@ void point_init(struct lab *lab, struct point *point, struct private_server *ser
     va_start(arguments, label);
     vsnprintf(point->label, sizeof(point->label), label, arguments);
     va_end(arguments);
-    snprintf(point->url, sizeof(point->url), "http://127.0.0.1:%u%s", private_server_port(server),
-             path);
+    snprintf(point->url, sizeof(point->url), "http://127.0.0.1:%u%s",
+             server != NULL ? private_server_port(server) : 0, path);
     plan_begin(&point->plan, lab->cores);
     point->plan.engine = PLAN_ENGINE_RAW;
     point->plan.urls[point->plan.url_count++] = point->url;
@@ -139,11 +139,8 @@ struct interval point_rate_ratio(const struct point *over, const struct point *u
 enum findings_kind comparison_verdict(const struct comparison *comparison)
 {
     struct interval ratio = point_cpu_ratio(comparison->over, comparison->under);
-    struct contention sum = comparison->over->contention;
 
-    contention_join(&sum, &comparison->under->contention);
-    return !contention_is_high(&sum) && (ratio.low > 1 || ratio.high < 1) ? FINDINGS_LESSON
-                                                                          : FINDINGS_UNDECIDED;
+    return ratio.low > 1 || ratio.high < 1 ? FINDINGS_LESSON : FINDINGS_UNDECIDED;
 }
 
 void point_record(struct lab *lab, const struct point *point, const char *name, ...)
@@ -176,12 +173,24 @@ static struct contention points_contention(const struct point *points, size_t co
     return sum;
 }
 
-enum findings_kind points_verdict(const struct point *points, size_t count,
-                                  enum findings_kind verdict)
+static const char *busy_text(const struct contention *sum)
+{
+    return contention_is_high(sum) ? " (The machine was busy.)" : "";
+}
+
+const char *points_busy(const struct point *points, size_t count)
 {
     struct contention sum = points_contention(points, count);
 
-    return contention_is_high(&sum) ? FINDINGS_UNDECIDED : verdict;
+    return busy_text(&sum);
+}
+
+const char *comparison_busy(const struct comparison *comparison)
+{
+    struct contention sum = comparison->over->contention;
+
+    contention_join(&sum, &comparison->under->contention);
+    return busy_text(&sum);
 }
 
 void points_add_cautions(struct document *findings, const struct point *points, size_t count)
@@ -207,7 +216,8 @@ void points_add_cautions(struct document *findings, const struct point *points, 
     }
     if (contention_is_high(&sum))
         findings_add(findings, FINDINGS_CAUTION,
-                     "No verdict on speed: the machine was busy (%s). Repeat on an idle machine.",
+                     "The machine was busy (%s): rates are lower and intervals wider than on an "
+                     "idle one.",
                      contention_describe(text, &sum));
     if (errors > 0)
         findings_add(findings, FINDINGS_CAUTION,
@@ -332,6 +342,48 @@ char *lab_share(char *buffer, const struct interval *ratio)
 char *lab_change(char *buffer, const struct interval *ratio)
 {
     return write_ratio(buffer, ratio, format_change, "");
+}
+
+char *lab_times_alone(char *buffer, const struct interval *ratio)
+{
+    char median[UNITS_TEXT];
+
+    if (isnan(ratio->median))
+        snprintf(buffer, LAB_RATIO, "an unknown multiple");
+    else
+        snprintf(buffer, LAB_RATIO, "%s times",
+                 format_number(median, sizeof(median), ratio->median));
+    return buffer;
+}
+
+char *lab_percent(char *buffer, double percent)
+{
+    if (isnan(percent))
+        snprintf(buffer, UNITS_TEXT, "unknown");
+    else
+        snprintf(buffer, UNITS_TEXT, "%.0f%%", percent);
+    return buffer;
+}
+
+void lab_put_ratios(struct document *findings, const struct named_ratio *ratios, size_t count)
+{
+    static const char *const heads[] = {
+        "ratio of the rounds", "median", "95% from", "to", "rounds", NULL};
+
+    findings_table(findings, "Ratios", heads);
+    for (size_t i = 0; i < count; i++) {
+        const double values[] = {ratios[i].ratio.median, ratios[i].ratio.low, ratios[i].ratio.high};
+
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", ratios[i].name);
+        for (size_t k = 0; k < ARRAY_LENGTH(values); k++) {
+            char text[UNITS_TEXT];
+
+            document_cell(findings, "%s",
+                          isnan(values[k]) ? "-" : format_number(text, sizeof(text), values[k]));
+        }
+        document_cell(findings, "%zu", ratios[i].ratio.count);
+    }
 }
 
 bool point_has_connections(const struct point *point)

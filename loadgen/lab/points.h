@@ -23,6 +23,7 @@ enum point_measure {
     POINT_DROPPED, /* connections answered 503 because that queue was full, percent of responses */
     POINT_LOCK_WAITS, /* waits for a mutex per response; NAN: the server does not publish them */
     POINT_WAITING,    /* connections that no thread serves, at the last sample; NAN: no sample */
+    POINT_GOOD,       /* responses 2xx per second; those after the timeout of a client are none */
     POINT_MEMORY, /* most memory during the trial, in bytes, as of lab_memory(); NAN: not weighed */
     POINT_MEASURES,
 };
@@ -37,6 +38,8 @@ struct point {
      */
     int (*before)(struct lab *lab, struct point *point);
     void *before_context;
+    /* Called ten times a second during a trial, with the time since it began; NULL: none. */
+    void (*during)(struct point *point, uint64_t elapsed_ns);
     char url[POINT_URL];
     struct plan plan;
     /*
@@ -57,7 +60,7 @@ struct point *points_create(struct lab *lab, size_t count);
 
 /*
  * Sets the defaults of a trial: GET PATH from SERVER over CONNECTIONS with the raw engine, for the
- * lab's trial_ms.
+ * lab's trial_ms. SERVER may be NULL if point_use_bare() follows.
  */
 PRINTF_LIKE(6, 7)
 void point_init(struct lab *lab, struct point *point, struct private_server *server,
@@ -90,7 +93,7 @@ struct interval point_rate_ratio(const struct point *over, const struct point *u
 
 /*
  * A comparison of CPU time, of two points of the same call. It is a lesson if the interval of the
- * ratio excludes 1 and others took little CPU time, else undecided.
+ * ratio excludes 1, else undecided.
  */
 struct comparison {
     const struct point *over, *under;
@@ -101,9 +104,12 @@ enum findings_kind comparison_verdict(const struct comparison *comparison);
 PRINTF_LIKE(3, 4)
 void point_record(struct lab *lab, const struct point *point, const char *name, ...);
 
-/* VERDICT, or undecided if others took too much CPU time from the trials of the points. */
-enum findings_kind points_verdict(const struct point *points, size_t count,
-                                  enum findings_kind verdict);
+/*
+ * " (The machine was busy.)" if others took much CPU time from the trials of the points, else "".
+ * Appended to a verdict: a busy machine widens intervals, which decide.
+ */
+const char *points_busy(const struct point *points, size_t count);
+const char *comparison_busy(const struct comparison *comparison);
 
 /* Adds notes about contention, errors, noise, and points where the client was the limit. */
 void points_add_cautions(struct document *findings, const struct point *points, size_t count);
@@ -167,6 +173,21 @@ enum { LAB_RATIO = 128 };
 char *lab_times(char *buffer, const struct interval *ratio);
 char *lab_share(char *buffer, const struct interval *ratio);
 char *lab_change(char *buffer, const struct interval *ratio);
+
+/* The median alone, "1.02 times", for sentences whose interval is another one's. */
+char *lab_times_alone(char *buffer, const struct interval *ratio);
+
+/* "84%", or "unknown" for NAN. BUFFER has UNITS_TEXT bytes. */
+char *lab_percent(char *buffer, double percent);
+
+/* A row of lab_put_ratios(): "Keep-alive: rate, 1000 over 10 connections". */
+struct named_ratio {
+    char name[LAB_TITLE];
+    struct interval ratio;
+};
+
+/* Adds a table of COUNT ratios with their intervals. A sentence has one interval; this has all. */
+void lab_put_ratios(struct document *findings, const struct named_ratio *ratios, size_t count);
 
 /* ---- Measuring (rounds.c) ---- */
 

@@ -132,6 +132,8 @@ static void sample_trial(void *context, const struct tally *all, uint64_t elapse
 {
     struct series_run *run = context;
 
+    if (run->point->during != NULL)
+        run->point->during(run->point, elapsed_ns);
     if (elapsed_ns < run->point->plan.warmup_ms * NS_PER_MS)
         return;
     if (run->attached) {
@@ -178,6 +180,16 @@ static double switches_of(const struct trial_counters *trial, const struct resul
                : NAN;
 }
 
+/* Responses 2xx per second, without the warm-up. NAN: the trial was too short for a rate. */
+static double good_rate(const struct result *result)
+{
+    double good = 0;
+
+    for (uint32_t status = 200; status < 300; status++)
+        good += (double)tally_status(&result->tally, status);
+    return figure_quotient(good * (double)NS_PER_S, (double)result_rate_ns(result));
+}
+
 /* What the server counted, of the whole trial. */
 static void record_counters(struct point *point, uint32_t round, const struct trial_counters *trial,
                             const struct result *result)
@@ -208,12 +220,12 @@ static int make_ready(struct series_run *run)
     struct lab *lab = run->lab;
     struct point *point = run->point;
 
-    if (point->bare != NULL)
-        return 0;
     if (point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0)
         return -1;
     if (point->before != NULL && point->before(lab, point) != 0)
         return -1;
+    if (point->bare != NULL)
+        return 0;
     run->attached = segment_attach(&run->reader, private_server_name(point->server), lab->why,
                                    sizeof(lab->why)) == SEGMENT_ATTACHED;
     return run->attached ? 0 : -1;
@@ -272,6 +284,7 @@ static void record_trial(void *context, size_t index, const struct result *resul
     contention_add(&point->contention, &run->contention, after.cpu_ns);
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
     record_counters(point, round, &trial, result);
+    point->value[POINT_GOOD][round] = good_rate(result);
     point->value[POINT_LEAST][round] = run->open > 0 ? (double)run->least : NAN;
     point->value[POINT_MOST][round] = run->open > 0 ? (double)run->most : NAN;
     point->value[POINT_WAITING][round] = run->sampled ? (double)run->waiting : NAN;

@@ -169,6 +169,7 @@ static int choose(struct lab_options *options, const struct rejection *rejection
     char near[DID_YOU_MEAN_SIZE];
     bool found = false;
 
+    options->all = options->all || strcmp(word, "all") == 0;
     for (size_t i = 0; i < lab_experiment_count; i++)
         if (strcmp(word, "all") == 0 || strcmp(word, lab_experiments[i].name) == 0) {
             add_chosen(options, &lab_experiments[i]);
@@ -321,6 +322,7 @@ static int publish(struct session *session, size_t index)
         return report_error("out of memory");
     fflush(stdout);
     finished->section_count = finished->findings->section_count;
+    findings_add_terms(finished->findings);
     document_section(finished->findings, "The machine", NULL);
     findings_add_machine(finished->findings, &finished->machine);
     complete = open_page(&page) && document_write_html(page.out, finished->findings) == 0;
@@ -371,6 +373,7 @@ static int write_chapters(const struct session *session, const struct html_chapt
         return report_error("out of memory");
     findings_add_machine(front, &session->machine);
     add_front_settings(front, &session->lab);
+    findings_add_terms(front);
     complete =
         open_page(&page) && document_write_html_chapters(page.out, front, chapters, count) == 0;
     document_free(front);
@@ -421,6 +424,7 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         .constant_rate = (double)options->rate,
         .cores = resources_cores(),
         .shows_progress = !options->quiet && isatty(STDERR_FILENO),
+        .asks = !options->quiet && !options->all && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
     };
     if (options->rounds > 0)
         lab->rounds = options->rounds;

@@ -27,6 +27,7 @@ struct lab_options {
     const char *page_directory;
     const char *program; /* NULL: searches for webserverd */
     bool quick, quiet, resume, help;
+    bool all;             /* `all` was named: nobody waits at the terminal for questions */
     uint32_t rounds;      /* 0: the default */
     uint64_t duration_ms; /* 0: the default */
     uint64_t until_ms;    /* time for added rounds in an experiment; 0: none are added */

@@ -118,9 +118,9 @@ static bool find_changed_condition(json_t *old, json_t *now, char *text, size_t 
 static const struct {
     const char *name;
     void (*format)(char *label, double value);
-} axis_formats[] = {{"count", axis_count},         {"rate", axis_rate},
-                    {"seconds", axis_seconds},     {"time", axis_time},
-                    {"mebibytes", axis_mebibytes}, {"percent", axis_percent}};
+} axis_formats[] = {{"count", axis_count}, {"rate", axis_rate},           {"seconds", axis_seconds},
+                    {"time", axis_time},   {"mebibytes", axis_mebibytes}, {"percent", axis_percent},
+                    {"tail", axis_tail}};
 
 static json_t *array_of(size_t count, json_t *(*item)(const void *of, size_t index), const void *of)
 {
@@ -242,9 +242,10 @@ static json_t *document_to_json(const struct document *document)
 {
     if (document->failed)
         return NULL;
-    return json_pack("{s:o,s:o,s:o,s:o}", "title", text_or_null(document->title), "subtitle",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "title", text_or_null(document->title), "subtitle",
                      text_or_null(document->subtitle), "legend", text_or_null(document->legend),
-                     "sections", array_of(document->section_count, section_json, document));
+                     "fold", text_or_null(document->fold), "sections",
+                     array_of(document->section_count, section_json, document));
 }
 
 static const char *text_at(const json_t *object, const char *key)
@@ -371,6 +372,8 @@ static int document_from_json(struct document *document, const json_t *json)
         document_subtitle(document, "%s", text_at(json, "subtitle"));
     if (text_at(json, "legend") != NULL)
         document_legend(document, "%s", text_at(json, "legend"));
+    if (text_at(json, "fold") != NULL)
+        document_fold(document, text_at(json, "fold"));
     json_array_foreach(sections, i, section)
     {
         if (i > 0)

@@ -13,6 +13,7 @@
 #include "loadgen/lab/points.h"
 
 #include <math.h>
+#include <string.h>
 
 static void median_ignores_rounds_without_a_sample(void **state)
 {
@@ -81,6 +82,25 @@ static void growth_verdict_needs_the_whole_interval_on_one_side(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(growth_verdict(&cases[i].ratio), cases[i].verdict);
+}
+
+/* A rate that falls does not mean that connections only wait. */
+static void reason_follows_the_interval_of_the_rates(void **state)
+{
+    static const struct {
+        struct interval rates;
+        const char *begin;
+    } cases[] = {
+        {{0.549, 0.50, 0.60, 9}, "Additional connections cost work"},
+        {{1.00, 0.96, 1.04, 9}, "The rate stays, so additional connections only wait"},
+        {{3.20, 3.00, 3.40, 9}, "The first connections do not keep the server busy"},
+        {{0.95, 0.70, 1.20, 9}, "The interval does not tell"},
+        {{0.549, NAN, NAN, 1}, "There are too few rounds"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_memory_equal(curve_reason(&cases[i].rates), cases[i].begin, strlen(cases[i].begin));
 }
 
 enum { STEPS = 40 };
@@ -155,6 +175,7 @@ int main(void)
         cmocka_unit_test(ratio_has_three_forms),
         cmocka_unit_test(unknown_median_is_named),
         cmocka_unit_test(growth_verdict_needs_the_whole_interval_on_one_side),
+        cmocka_unit_test(reason_follows_the_interval_of_the_rates),
         cmocka_unit_test(interval_is_over_ten_windows_not_over_the_steps),
         cmocka_unit_test(steps_count_by_their_time_and_their_responses),
         cmocka_unit_test(few_steps_are_windows_and_steps_without_responses_have_no_p99),

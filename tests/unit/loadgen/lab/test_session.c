@@ -62,7 +62,7 @@ static void options_are_parsed(void **state)
     assert_int_equal(options.count, 1);
     assert_int_equal(read_line(&options, "--until-decided=30s baseline"), 0);
     assert_int_equal(options.until_ms, 30 * 1000);
-    assert_int_equal(read_line(&options, "baseline --resume scaling baseline"), 0);
+    assert_int_equal(read_line(&options, "baseline --resume cache baseline"), 0);
     assert_true(options.resume);
     assert_int_equal(options.count, 2);
 }
