@@ -336,6 +336,40 @@ static void threads_experiment_reports(void **state)
     check_report(*state, "1ms", "threads");
 }
 
+/* The prediction comes first, the result is folded, and each has an answer and a next step. */
+static void lessons_report(void **state)
+{
+    static const char *const names[] = {"omission", "load", "blocking",
+                                        "overload", "slow", "nagle"};
+    const struct place *place = *state;
+
+    check_report(place, "10ms", "omission load blocking overload slow nagle");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char *page = read_page(place, names[i]);
+
+        check_has(page, "<dt>Predict</dt>");
+        check_has(page, "<dt>c</dt>");
+        check_has(page, "</dl>\n<details class=\"result\"><summary>I have predicted");
+        check_has(page, "<b>Answer: </b>");
+        check_has(page, "<b>Try next: </b>");
+        free(page);
+    }
+}
+
+/* Each thread of the pool waits for half a request, whatever the speed of the machine. */
+static void slow_clients_starve_a_pool(void **state)
+{
+    const struct place *place = *state;
+    char *page;
+
+    assert_int_equal(run(place, "--quick --duration 20ms --rounds 1 slow"), 0);
+    page = read_page(place, "slow");
+    check_has(page, "<tr><td>pool of 8, 8 slow<td>0<td>-<td>-");
+    check_has(page, "<b>Answer: </b>c, none, until a timeout ends the slow ones.");
+    free(page);
+    check_nothing_left(place);
+}
+
 /* Hits depend only on the order of requests, so that server and simulation agree on any machine. */
 static void server_evicts_like_the_simulation(void **state)
 {
@@ -692,6 +726,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(server_experiments_report, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_experiment_reports, set_up, tear_down),
         cmocka_unit_test_setup_teardown(protocols_experiment_reports, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lessons_report, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(slow_clients_starve_a_pool, set_up, tear_down),
         cmocka_unit_test_setup_teardown(server_evicts_like_the_simulation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
