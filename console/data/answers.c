@@ -311,7 +311,7 @@ static const struct subject subjects[] = {
      {FIGURE_ITEM(responses_2xx), FIGURE_ITEM(responses_3xx), FIGURE_ITEM(responses_4xx),
       FIGURE_ITEM(responses_5xx)},
      4},
-    {"bytes", {METRIC_bytes_sent, METRIC_bytes_received}, 2},
+    {"bytes", {METRIC_bytes_sent, METRIC_bytes_received, METRIC_bytes_saved}, 3},
     {"connections",
      {METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
       METRIC_connections_closed, METRIC_connections_timed_out, METRIC_connections_reset,

@@ -142,6 +142,9 @@ static void draw_flow(const struct scene *scene, const struct canvas *canvas)
                 text_count(text, model_rate(model, METRIC_cache_evicted)));
     summary_add(line, sizeof(line), width, "evicted %" PRIu64, sums[METRIC_cache_evicted]);
     summary_add(line, sizeof(line), width, "invalidated %" PRIu64, sums[METRIC_cache_invalidated]);
+    if (sums[METRIC_bytes_saved] > 0)
+        summary_add(line, sizeof(line), width, "saved by codings %s",
+                    text_bytes(text, (double)sums[METRIC_bytes_saved]));
     canvas_text(canvas, 0, 0, TONE_NORMAL, line);
 }
 
@@ -307,12 +310,13 @@ static json_t *cache_json(void *state, const struct scene *scene)
 
     cache_update(own, scene);
     return json_pack(
-        "{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
+        "{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:o}", "used_bytes",
         (json_int_t)sums[METRIC_cache_bytes], "limit_bytes", (json_int_t)sums[METRIC_cache_limit],
         "size", own->size, "policy", own->policy, "hit_ratio",
         scene_json_number(model_figure(scene->model, FIGURE_cache_hit_ratio)), "evicted",
         (json_int_t)sums[METRIC_cache_evicted], "invalidated",
-        (json_int_t)sums[METRIC_cache_invalidated], "entries", grid_json(scene->grid, scene));
+        (json_int_t)sums[METRIC_cache_invalidated], "saved_bytes",
+        (json_int_t)sums[METRIC_bytes_saved], "entries", grid_json(scene->grid, scene));
 }
 
 static const char *const help[] = {

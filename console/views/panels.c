@@ -42,6 +42,8 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
     snprintf(buffer, size, "%s total", text_bytes(text, scene_sum(scene, METRIC_bytes_sent)));
     add_detail(buffer, size, scene_sum(scene, METRIC_bytes_received), "received ",
                text_bytes(text, scene_rate(scene, METRIC_bytes_received)), "/s");
+    add_detail(buffer, size, scene_sum(scene, METRIC_bytes_saved), "saved ",
+               text_bytes(text, scene_sum(scene, METRIC_bytes_saved)), "");
 }
 
 static double latency_value(const struct scene *scene)

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-    COMPRESS_MIN = 512,          /* bytes; for less, gzip's framing outweighs the savings */
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
     DATE_MIN_S = 24 * 60 * 60,   /* earlier mtimes say nothing: reproducible archives set them */
     NAMES_WARM_S = 10, /* for this long a looked-up name is assumed to be in the kernel's cache */
@@ -115,17 +114,26 @@ static bool has_date(const struct build *build)
            header_rules_value(build->source->headers, build->path.start, "Last-Modified") == NULL;
 }
 
-static bool may_gzip(const struct build *build, uint64_t length)
+/* The codings in which a variant can be made, as bits. */
+static uint8_t codings_to_make(const struct build *build, uint64_t length)
 {
-    return build->source->compress && build->coding == CODING_IDENTITY &&
-           build->named == CODING_IDENTITY && length >= COMPRESS_MIN &&
-           length <= build->source->memory_limit && coding_compressible(build->type);
+    const struct resource_source *source = build->source;
+    uint8_t codings = 0;
+
+    if (build->coding != CODING_IDENTITY || build->named != CODING_IDENTITY ||
+        length < COMPRESSION_MIN_BYTES || length > source->memory_limit ||
+        !compression_suits_type(build->type))
+        return 0;
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (source->levels.level[i] > 0)
+            codings |= (uint8_t)(1U << i);
+    return codings;
 }
 
 /* True if there is more than one variant, or could be. */
 static bool varies(const struct build *build, uint64_t length)
 {
-    if (build->coding != CODING_IDENTITY || may_gzip(build, length))
+    if (build->coding != CODING_IDENTITY || codings_to_make(build, length) != 0)
         return true;
     for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
         if (build->variants.member[i].inode != 0)
@@ -326,6 +334,16 @@ static char *place_bytes(char **place, const char *bytes, size_t length)
     return copy;
 }
 
+/* A variant that stands alone saves nothing that is known. */
+static uint32_t saved_bytes(const struct build *build, uint64_t body_length)
+{
+    uint64_t original = build->variants.member[CODING_IDENTITY].size;
+
+    if (build->coding == CODING_IDENTITY || original <= body_length)
+        return 0;
+    return original - body_length < UINT32_MAX ? (uint32_t)(original - body_length) : UINT32_MAX;
+}
+
 /* One allocation for the struct, two paths, the heads and the body (NULL: it stays in the file). */
 static struct resource *allocate(const struct build *build, const char *body, uint64_t body_length)
 {
@@ -357,8 +375,11 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     fill_head(resource, &head, text, &block, place_bytes(&place, block.bytes, block.length));
     resource->variants = build->variants;
     resource->coded_only = false;
-    resource->may_gzip = may_gzip(build, body_length);
-    atomic_init(&resource->gzip_not_smaller, false);
+    resource->may_make = codings_to_make(build, body_length);
+    for (int i = 0; i < CODING_COUNT; i++)
+        atomic_init(&resource->made_bytes[i], 0);
+    resource->coding = build->coding != CODING_IDENTITY ? build->coding : build->named;
+    resource->saved_bytes = saved_bytes(build, body_length);
     atomic_init(&resource->directory_state, build->directory_state);
     atomic_init(&resource->directory_ns, build->directory_ns);
     resource->body_length = body_length;
@@ -490,11 +511,12 @@ static int whole_body(const struct resource *original, enum files_effort effort,
     return failed;
 }
 
-static int make_gzip(const struct build *build, struct span body, struct resource **resource)
+static int compress_body(const struct build *build, struct span body, struct resource **resource)
 {
+    int level = build->source->levels.level[build->coding];
     char *compressed;
     size_t length;
-    int failed = coding_gzip(body.start, body.length, &compressed, &length);
+    int failed = compression_run(build->coding, level, body, &compressed, &length);
 
     if (failed != 0)
         return failed;
@@ -510,13 +532,13 @@ static int make_variant(const struct build *build, const struct resource *origin
     char *read;
     int failed;
 
-    if (!original->may_gzip || build->coding != CODING_GZIP)
+    if ((original->may_make & 1U << build->coding) == 0)
         return ENODATA;
     if (effort == FILES_CACHED_ONLY)
         return EBUSY;
     failed = whole_body(original, effort, &body, &read);
     if (failed == 0)
-        failed = make_gzip(build, body, resource);
+        failed = compress_body(build, body, resource);
     free(read);
     return failed;
 }

@@ -27,8 +27,8 @@
 #include "daemon/content/cache.h"
 #include "daemon/content/files.h"
 #include "daemon/content/variants.h"
+#include "daemon/http/compression.h"
 #include "daemon/http/mime.h"
-#include "daemon/http/negotiation.h"
 #include "daemon/http/request.h"
 
 #include <stdint.h>
@@ -39,17 +39,20 @@
  */
 #define RESOURCE_VARIANT_MARK "//"
 
+#define RESOURCE_NOT_SMALLER UINT64_MAX
+
 /* Parts of the head, see above. */
 struct head_pieces {
     struct span type_fields, common_fields, validators;
 };
 
 struct resource {
-    struct span file_path;         /* ends with a NUL */
-    struct variants variants;      /* as they were when this was loaded */
-    bool coded_only;               /* the file does not exist: nothing to send but its variants */
-    bool may_gzip;                 /* a gzip variant can be made from it */
-    _Atomic bool gzip_not_smaller; /* it was made, but was not smaller */
+    struct span file_path;    /* ends with a NUL */
+    struct variants variants; /* as they were when this was loaded */
+    bool coded_only;          /* the file does not exist: nothing to send but its variants */
+    uint8_t may_make;         /* codings in which a variant can be made from it, as bits */
+    /* Size of each variant that was made; 0: none was yet, RESOURCE_NOT_SMALLER: it was not. */
+    _Atomic uint64_t made_bytes[CODING_COUNT];
     /*
      * The state of the directory when all variants were looked up (0: unknown), and the monotonic
      * time when it was last confirmed.
@@ -57,6 +60,7 @@ struct resource {
     _Atomic uint64_t directory_state, directory_ns;
     struct head_pieces pieces[HTTP_VERSIONS];
     struct span etag;   /* has quotes */
+    enum coding coding; /* of the body, also of a file that is requested by a coded name */
     bool varies;        /* the response depends on Accept-Encoding */
     bool dated;         /* Last-Modified is valid for comparisons */
     int64_t modified_s; /* since 1970 */
@@ -66,7 +70,8 @@ struct resource {
     struct span head[HTTP_VERSIONS]; /* all fields, and the empty line */
     const char *body;                /* NULL: it is not in memory */
     uint64_t body_length;
-    int fd; /* has the body if that is not in memory, else -1 */
+    int fd;               /* has the body if that is not in memory, else -1 */
+    uint32_t saved_bytes; /* so many fewer than without its coding */
 };
 
 /* How files are loaded; fixed while a worker lives. */
@@ -75,11 +80,11 @@ struct resource_source {
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
-    uint64_t memory_limit; /* bytes; no gzip variant is made of larger files */
+    uint64_t memory_limit; /* bytes; no variant is made of larger files */
     uint64_t copy_limit;   /* bytes; larger files are kept open and sent with sendfile() */
     enum config_precompressed precompressed; /* look for variants beside the files */
     bool coded_names[CODING_COUNT]; /* a file whose name ends with its extension has this coding */
-    bool compress;                  /* make gzip variants of compressible files */
+    struct compression_levels levels; /* of variants that are made of compressible files */
 };
 
 /*

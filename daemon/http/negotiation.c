@@ -2,11 +2,7 @@
 
 #include "common/macros.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <zlib.h>
 
 struct span qvalue_cut(struct span *text, char separator)
 {
@@ -169,6 +165,7 @@ coding_preference coding_prefer(const struct coding_weights *weights)
 {
     coding_preference preference = 0;
     bool taken[CODING_COUNT] = {false};
+    int weight = 0; /* of the coding before */
 
     for (unsigned place = 0; place < CODING_COUNT; place++) {
         int best = -1;
@@ -180,6 +177,9 @@ coding_preference coding_prefer(const struct coding_weights *weights)
         if (best < 0)
             break;
         taken[best] = true;
+        if (place > 0 && effective_weight(weights, best) == weight)
+            preference |= (coding_preference)CODING_TIED << (4 * (place - 1));
+        weight = effective_weight(weights, best);
         preference |= (coding_preference)(best + 1) << (4 * place);
     }
     return preference;
@@ -212,85 +212,4 @@ enum coding coding_of_tag(struct span tag)
         if (end[-1] == '"' && span_is(span_between(dash + 1, end - 1), coding_names[i]))
             return (enum coding)i;
     return CODING_IDENTITY;
-}
-
-static bool media_type_ends_with(struct span text, struct span end)
-{
-    return text.length > end.length &&
-           span_is_nocase((struct span){text.start + text.length - end.length, end.length}, end);
-}
-
-bool coding_compressible(const char *type)
-{
-    static const struct span types[] = {
-        {"application/javascript", 22},
-        {"application/json", 16},
-        {"application/xml", 15},
-        {"application/wasm", 16},
-        {"application/yaml", 16},
-        {"application/toml", 16},
-        {"application/rtf", 15},
-        {"application/sql", 15},
-        {"application/x-sh", 16},
-        {"application/x-ndjson", 20},
-        {"application/xml-dtd", 19},
-        {"application/postscript", 22},
-        {"application/x-subrip", 20},
-        {"application/vnd.ms-fontobject", 29},
-        {"application/vnd.apple.mpegurl", 29},
-        {"model/gltf-binary", 17},
-        {"model/obj", 9},
-        {"model/stl", 9},
-        {"font/ttf", 8},
-        {"font/otf", 8},
-        {"image/bmp", 9},
-        {"image/x-icon", 12},
-        {"image/vnd.microsoft.icon", 24},
-    };
-    struct span bare = {type, strcspn(type, "; \t")}; /* without parameters */
-
-    if (bare.length > 5 && strncasecmp(bare.start, "text/", 5) == 0)
-        return true;
-    if (media_type_ends_with(bare, SPAN("+xml")) || media_type_ends_with(bare, SPAN("+json")))
-        return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(types); i++)
-        if (span_is_nocase(bare, types[i]))
-            return true;
-    return false;
-}
-
-/* zlib's default level; 16 added to the window bits selects the gzip format. */
-enum { LEVEL = 6, WINDOW_BITS = 15 + 16, MEMORY_LEVEL = 8 };
-
-/* Returns ENODATA if the result needs more than ROOM bytes. */
-static int deflate_into(z_stream *stream, const char *bytes, size_t length, char *to, size_t room)
-{
-    stream->next_in = (Bytef *)(uintptr_t)bytes;
-    stream->avail_in = (uInt)length;
-    stream->next_out = (Bytef *)to;
-    stream->avail_out = (uInt)room;
-    return deflate(stream, Z_FINISH) == Z_STREAM_END ? 0 : ENODATA;
-}
-
-int coding_gzip(const char *bytes, size_t length, char **compressed, size_t *compressed_length)
-{
-    z_stream stream = {0};
-    int failed;
-
-    if (length == 0 || length > UINT_MAX)
-        return ENODATA;
-    *compressed = malloc(length);
-    if (*compressed == NULL)
-        return ENOMEM;
-    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
-        free(*compressed);
-        return ENOMEM;
-    }
-    failed = deflate_into(&stream, bytes, length, *compressed, length - 1);
-    *compressed_length = stream.total_out;
-    deflateEnd(&stream);
-    if (failed != 0)
-        free(*compressed);
-    return failed;
 }

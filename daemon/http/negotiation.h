@@ -1,7 +1,6 @@
 /*
  * Proactive negotiation: lists of members with weights (RFC 9110 sections 5.6.1 and 12.4.2), Accept
- * (section 12.5.1) and Accept-Encoding (section 12.5.3); and the content coding gzip. Pure; any
- * thread.
+ * (section 12.5.1) and Accept-Encoding (section 12.5.3). Pure; any thread.
  */
 #ifndef DAEMON_NEGOTIATION_H
 #define DAEMON_NEGOTIATION_H
@@ -42,11 +41,14 @@ extern const struct span coding_extensions[CODING_COUNT]; /* ".gz"; both are "" 
 
 /*
  * The acceptable codings, best first: four bits each, coding + 1, the first in the lowest bits; 0
- * ends. Equal preferences are equal numbers.
+ * ends. CODING_TIED is set if the next one has the same weight. Equal preferences are equal numbers.
  */
 typedef uint32_t coding_preference;
 
-enum { PREFER_IDENTITY = CODING_IDENTITY + 1 }; /* identity alone, as without Accept-Encoding */
+enum {
+    CODING_TIED = 8,
+    PREFER_IDENTITY = CODING_IDENTITY + 1 /* identity alone, as without Accept-Encoding */
+};
 
 /* Weights in thousandths, from the field lines; -1: not named. */
 struct coding_weights {
@@ -76,21 +78,36 @@ static inline bool coding_next(coding_preference *preference, enum coding *codin
 {
     if (*preference == 0)
         return false;
-    *coding = (enum coding)((*preference & 15) - 1);
+    *coding = (enum coding)((*preference & (CODING_TIED - 1)) - 1);
     *preference >>= 4;
     return true;
 }
 
-/*
- * True for media types that compress well: text, and formats such as JSON. TYPE may have
- * parameters.
- */
-bool coding_compressible(const char *type);
+/* Codings of the same weight, in the order of a preference. */
+struct coding_group {
+    enum coding coding[CODING_COUNT];
+    size_t count;
+};
 
-/*
- * Compresses LENGTH bytes as gzip (RFC 1952); deterministic. Returns 0 with *COMPRESSED, which the
- * caller frees, and its length; ENODATA if the result would not be smaller; or ENOMEM.
- */
-int coding_gzip(const char *bytes, size_t length, char **compressed, size_t *compressed_length);
+/* The same for all codings that have the weight of the next one. */
+static inline bool coding_next_group(coding_preference *preference, struct coding_group *group)
+{
+    bool tied = true;
+
+    for (group->count = 0; tied; group->count++) {
+        tied = (*preference & CODING_TIED) != 0 && group->count + 1 < CODING_COUNT;
+        if (!coding_next(preference, &group->coding[group->count]))
+            break;
+    }
+    return group->count > 0;
+}
+
+static inline bool coding_group_has(const struct coding_group *group, enum coding coding)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (group->coding[i] == coding)
+            return true;
+    return false;
+}
 
 #endif

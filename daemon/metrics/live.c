@@ -40,7 +40,7 @@ static const enum metric shown[] = {
     METRIC_cache_limit,      METRIC_cpu_time,         METRIC_log_dropped,
     METRIC_workers_died,     METRIC_queue_length,     METRIC_queue_capacity,
     METRIC_queue_oldest,     METRIC_queue_taken,      METRIC_queue_wait,
-    METRIC_queue_dropped,    METRIC_maintenance};
+    METRIC_queue_dropped,    METRIC_maintenance,      METRIC_bytes_saved};
 
 /* A source of values: the sum of METRIC. */
 typedef uint64_t value_of_metric(const void *source, enum metric metric);

@@ -174,7 +174,7 @@ bool handler_challenge(struct transaction *transaction, enum transaction_result 
     return true;
 }
 
-enum { LISTING_FIELDS_MAX = 128, RETRIES_MAX = 20 };
+enum { LISTING_FIELDS_MAX = 192, RETRIES_MAX = 20 };
 
 /* Files and directories */
 
@@ -254,14 +254,49 @@ static int write_listing(const struct listing *listing, const struct page_spec *
     return memstream_close(out, text);
 }
 
+/* Replaces *TEXT by its form in CODING if that is smaller; otherwise returns CODING_IDENTITY. */
+static enum coding compress_listing(const struct site *site, enum coding coding, char **text,
+                                    size_t *length)
+{
+    size_t compressed_length;
+    char *compressed;
+
+    if (coding == CODING_IDENTITY || *length < COMPRESSION_MIN_BYTES ||
+        compression_run(coding, site->source.levels.level[coding], (struct span){*text, *length},
+                        &compressed, &compressed_length) != 0)
+        return CODING_IDENTITY;
+    free(*text);
+    *text = compressed;
+    *length = compressed_length;
+    return coding;
+}
+
+/* Writes the fields of a listing, whose body has CODING. */
+static void write_listing_fields(const struct page_spec *spec, const struct listing *listing,
+                                 enum coding coding, char *fields)
+{
+    int length = snprintf(fields, LISTING_FIELDS_MAX, "Content-Type: %s\r\n",
+                          spec->json ? "application/json" : "text/html; charset=utf-8");
+
+    if (coding != CODING_IDENTITY)
+        length += snprintf(fields + length, LISTING_FIELDS_MAX - (size_t)length,
+                           "Content-Encoding: %s\r\n", coding_names[coding].start);
+    length += snprintf(fields + length, LISTING_FIELDS_MAX - (size_t)length, "Vary: Accept%s\r\n",
+                       spec->may_code ? ", Accept-Encoding" : "");
+    if (spec->json)
+        snprintf(fields + length, LISTING_FIELDS_MAX - (size_t)length, "X-Total-Count: %zu\r\n",
+                 listing->total);
+}
+
 /* Generates the page: a page_maker. */
 static int make_listing(const struct site *site, const struct page_spec *spec, struct span path,
                         struct resource **page)
 {
     bool hidden = site->config->files_dotfiles == DOTFILES_ALLOW;
     char directory[TARGET_PATH_MAX], fields[LISTING_FIELDS_MAX], *text = NULL;
+    enum coding coding = CODING_IDENTITY;
     struct listing listing;
-    size_t length;
+    size_t length, plain_length;
     int failed;
 
     snprintf(directory, sizeof(directory), "%.*s", (int)path.length, path.start);
@@ -269,16 +304,14 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     if (failed != 0)
         return failed;
     failed = write_listing(&listing, spec, directory, &text, &length);
-    if (spec->json)
-        snprintf(fields, sizeof(fields),
-                 "Content-Type: application/json\r\nVary: Accept\r\nX-Total-Count: %zu\r\n",
-                 listing.total);
-    else
-        snprintf(fields, sizeof(fields),
-                 "Content-Type: text/html; charset=utf-8\r\nVary: Accept\r\n");
-    if (failed == 0) {
+    plain_length = length;
+    if (failed == 0)
+        coding = compress_listing(site, spec->coding, &text, &length);
+    write_listing_fields(spec, &listing, coding, fields);
+    if (failed == 0)
         failed = resource_new_page(path, fields, text, length, page);
-    }
+    if (failed == 0)
+        (*page)->saved_bytes = (uint32_t)(plain_length - length);
     free(text);
     listing_free(&listing);
     return failed;
@@ -309,6 +342,8 @@ static enum transaction_result respond_listing(struct transaction *transaction,
                            : respond_failed(transaction, failed);
     }
     spec.json = accept_prefers_json(transaction->request, SPAN("html"));
+    spec.may_code = compression_is_on(&transaction->site->source.levels);
+    spec.coding = compression_for_page(&transaction->site->source.levels, transaction->accepts);
     if (transaction->may_wait && loading_submit_page(transaction, path, &spec))
         return TRANSACTION_WAITING;
     return reply_queue_full(transaction);

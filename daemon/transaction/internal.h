@@ -114,7 +114,7 @@ coding_preference lookup_codings_of_range(const struct request *request, coding_
 
 /*
  * Proactive negotiation (RFC 9110 section 12.1): replaces *RESOURCE, a file, by the variant that
- * the client prefers: the file itself, a precompressed file beside it, or gzip made by an offload
+ * the client prefers: the file itself, a precompressed file beside it, or one made by an offload
  * thread, for which the first request waits. The caller's reference moves to the variant. Returns
  * 0; or LOOKUP_MUST_WAIT, LOOKUP_NOT_ACCEPTABLE or an errno, and then the reference has been
  * released.
@@ -150,7 +150,9 @@ struct page_spec {
     enum thread_state state; /* state of the offload thread meanwhile */
     struct listing_order listing;
     struct arithmetic_query arithmetic;
-    bool json; /* JSON instead of HTML or text */
+    enum coding coding; /* of the body, if that makes it smaller */
+    bool may_code;      /* the request decides about the coding */
+    bool json;          /* JSON instead of HTML or text */
 };
 
 /*

@@ -101,6 +101,16 @@ static bool submit_again(struct load_job *load)
     return offload_submit(context->worker->offload, &load->job, context->loop_now_ns);
 }
 
+/* What came of the attempt to load the variant CODING of ORIGINAL. */
+static void note_made(struct resource *original, enum coding coding, int failed,
+                      const struct resource *variant)
+{
+    if (failed == 0 || failed == ENODATA)
+        atomic_store_explicit(&original->made_bytes[coding],
+                              failed == 0 ? variant->body_length : RESOURCE_NOT_SMALLER,
+                              memory_order_relaxed);
+}
+
 /* Back on the owning thread. */
 static void finish_load(struct offload_job *job)
 {
@@ -115,8 +125,8 @@ static void finish_load(struct offload_job *job)
     load->client->jobs_out--;
     load->next = state->loaded;
     state->loaded = load;
-    if (!is_page && load->failed == ENODATA && load->original != NULL)
-        atomic_store_explicit(&load->original->gzip_not_smaller, true, memory_order_relaxed);
+    if (!is_page && load->original != NULL)
+        note_made(load->original, load->coding, load->failed, load->resource);
     if (!is_page && cache != NULL && load->resource != NULL)
         cache_insert(cache, &load->resource->entry);
     else if (!is_page && cache != NULL)
@@ -570,51 +580,113 @@ static int find_or_load_variant(struct transaction *transaction, struct resource
     return load_variant(transaction, path, original, coding, found);
 }
 
-static bool has_variant(const struct resource *resource, enum coding coding)
-{
-    return resource->variants.member[coding].inode != 0 ||
-           (coding == CODING_GZIP && resource->may_gzip &&
-            !atomic_load_explicit(&resource->gzip_not_smaller, memory_order_relaxed));
-}
-
-/* True if the client may have the precompressed file for CODING, if there is one. */
-static bool variant_is_permitted(struct transaction *transaction, const struct resource *resource,
-                                 enum coding coding)
+/* True if there is a precompressed file for CODING, and the client may have it. */
+static bool has_permitted_file(struct transaction *transaction, const struct resource *resource,
+                               enum coding coding)
 {
     char path[VARIANT_PATH_MAX] UNINITIALIZED;
 
-    if (resource->variants.member[coding].inode == 0 ||
-        transaction->context->worker->config->access_count == 0)
+    if (coding == CODING_IDENTITY || resource->variants.member[coding].inode == 0)
+        return false;
+    if (transaction->context->worker->config->access_count == 0)
         return true;
     snprintf(path, sizeof(path), "%s%s", resource->file_path.start,
              coding_extensions[coding].start);
     return access_permits_now(transaction, path);
 }
 
-/* Returns EBUSY if an acceptable variant exists but cannot be loaded now. */
+static int choose_file(struct transaction *transaction, struct resource *resource,
+                       const struct coding_group *group, struct resource **chosen)
+{
+    int result = LOOKUP_NOT_ACCEPTABLE;
+
+    for (size_t i = 0; i < group->count; i++) {
+        int failed = has_permitted_file(transaction, resource, group->coding[i])
+                         ? find_or_load_variant(transaction, resource, group->coding[i], chosen)
+                         : LOOKUP_NOT_ACCEPTABLE;
+
+        if (failed == 0 || failed == LOOKUP_MUST_WAIT)
+            return failed;
+        if (failed == EBUSY)
+            result = EBUSY;
+    }
+    return result;
+}
+
+/* Sets *BYTES to the size of the variant CODING, which is made if it was not yet. */
+static int measure_variant(struct transaction *transaction, struct resource *resource,
+                           enum coding coding, uint64_t *bytes)
+{
+    struct resource *variant;
+    int failed;
+
+    *bytes = atomic_load_explicit(&resource->made_bytes[coding], memory_order_relaxed);
+    if (*bytes != 0)
+        return *bytes == RESOURCE_NOT_SMALLER ? ENODATA : 0;
+    failed = find_or_load_variant(transaction, resource, coding, &variant);
+    if (failed != 0)
+        return failed;
+    *bytes = variant->body_length;
+    note_made(resource, coding, 0, variant);
+    resource_release(transaction->context->worker->cache, variant);
+    return 0;
+}
+
+/* The smallest variant that is made from RESOURCE. Others are smaller than gzip. */
+static int choose_made(struct transaction *transaction, struct resource *resource,
+                       const struct coding_group *group, struct resource **chosen)
+{
+    enum coding best = CODING_IDENTITY;
+    int result = LOOKUP_NOT_ACCEPTABLE;
+    uint64_t least = 0;
+
+    for (size_t i = 0; i < group->count; i++) {
+        enum coding coding = group->coding[i];
+        uint64_t bytes = 0;
+        int failed = ENODATA;
+
+        if ((resource->may_make & 1U << coding) != 0 &&
+            resource->variants.member[coding].inode == 0 &&
+            (coding != CODING_GZIP || best == CODING_IDENTITY))
+            failed = measure_variant(transaction, resource, coding, &bytes);
+        if (failed == LOOKUP_MUST_WAIT)
+            return failed;
+        if (failed == EBUSY)
+            result = EBUSY;
+        if (failed == 0 && (best == CODING_IDENTITY || bytes < least)) {
+            best = coding;
+            least = bytes;
+        }
+    }
+    return best == CODING_IDENTITY ? result
+                                   : find_or_load_variant(transaction, resource, best, chosen);
+}
+
+/*
+ * Of codings with the same weight, precompressed files are first, then what is made, then the file
+ * itself. Returns EBUSY if an acceptable variant exists but cannot be loaded now.
+ */
 static int choose_variant(struct transaction *transaction, struct resource *resource,
                           struct resource **chosen)
 {
     coding_preference accepts = transaction->accepts;
     int result = LOOKUP_NOT_ACCEPTABLE;
-    enum coding coding;
+    struct coding_group group;
 
-    while (coding_next(&accepts, &coding)) {
-        int failed;
+    while (coding_next_group(&accepts, &group)) {
+        int failed = choose_file(transaction, resource, &group, chosen);
 
-        if (coding == CODING_IDENTITY ? resource->coded_only
-                                      : !has_variant(resource, coding) ||
-                                            !variant_is_permitted(transaction, resource, coding))
-            continue;
-        if (coding == CODING_IDENTITY) {
+        if (failed != 0 && failed != LOOKUP_MUST_WAIT) {
+            result = failed == EBUSY ? EBUSY : result;
+            failed = choose_made(transaction, resource, &group, chosen);
+        }
+        if (failed == 0 || failed == LOOKUP_MUST_WAIT)
+            return failed;
+        result = failed == EBUSY ? EBUSY : result;
+        if (coding_group_has(&group, CODING_IDENTITY) && !resource->coded_only) {
             *chosen = resource;
             return 0;
         }
-        failed = find_or_load_variant(transaction, resource, coding, chosen);
-        if (failed == 0 || failed == LOOKUP_MUST_WAIT)
-            return failed;
-        if (failed == EBUSY)
-            result = EBUSY;
     }
     return result;
 }

@@ -17,7 +17,7 @@
 /* The methods of every resource. */
 #define ALLOWED_FIELD "Allow: GET, HEAD, OPTIONS\r\n"
 
-enum { EXTRA_FIELDS_MAX = 128, CONTENT_FIELDS_MAX = 96, PARTIAL_FIELDS_MAX = 192 };
+enum { EXTRA_FIELDS_MAX = 128, CONTENT_FIELDS_MAX = 128, PARTIAL_FIELDS_MAX = 192 };
 
 /*
  * Parts of a response: begin_head(), fields, end_head(), account_response(), and then the body. A
@@ -153,6 +153,8 @@ static void put_body(const struct transaction *transaction, struct resource *res
 static void put_whole_body(const struct transaction *transaction, struct resource *resource,
                            bool owned)
 {
+    if (UNLIKELY(resource->saved_bytes > 0) && wants_body(transaction))
+        metric_add(transaction->context->metrics, METRIC_bytes_saved, resource->saved_bytes);
     put_body(transaction, resource, (struct byte_range){0, resource->body_length}, owned);
 }
 
@@ -180,12 +182,16 @@ static void write_extra_fields(const struct transaction *transaction, int status
                  transaction->retry_after_s);
 }
 
-static void put_error_head(const struct transaction *transaction, int status, uint64_t length)
+static void put_error_head(const struct transaction *transaction, int status, enum coding coding,
+                           uint64_t length)
 {
     char extra[EXTRA_FIELDS_MAX], content[CONTENT_FIELDS_MAX];
-    int content_length = snprintf(
-        content, sizeof(content),
-        "Content-Type: text/html; charset=utf-8\r\nContent-Length: %" PRIu64 "\r\n", length);
+    bool coded = coding != CODING_IDENTITY;
+    int content_length = snprintf(content, sizeof(content),
+                                  "Content-Type: text/html; charset=utf-8\r\n%s%s%s"
+                                  "Content-Length: %" PRIu64 "\r\n",
+                                  coded ? "Content-Encoding: " : "", coding_names[coding].start,
+                                  coded ? "\r\n" : "", length);
 
     write_extra_fields(transaction, status, extra);
     begin_head(transaction, status);
@@ -221,33 +227,53 @@ static size_t error_page_path(const struct transaction *transaction, int status,
     return (size_t)(at - path) + sizeof(ending) - 1;
 }
 
+/* Replaces *PAGE, an error page, by the variant that the client prefers, if it accepts any. */
+static int choose_page_variant(struct transaction *transaction, struct resource **page)
+{
+    struct resource *variant = *page;
+    int failed;
+
+    cache_acquire(&variant->entry); /* for lookup_variant(), which releases it or returns it */
+    failed = lookup_variant(transaction, &variant);
+    if (failed == 0 || failed == LOOKUP_MUST_WAIT)
+        release_resource(transaction, *page);
+    if (failed == 0)
+        *page = variant;
+    return failed == LOOKUP_MUST_WAIT ? failed : 0;
+}
+
 static enum transaction_result put_error(struct transaction *transaction, int status)
 {
     char path[TARGET_PATH_MAX] UNINITIALIZED;
     size_t length = error_page_path(transaction, status, path);
     enum outcome of_request = transaction->outcome;
+    bool varies = transaction->varies;
     struct resource *page;
     int failed = ENOENT;
 
     if (length > 0 && access_permits_now(transaction, path))
         failed = lookup_path(transaction, path, length, &page);
-    transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
-    if (failed == LOOKUP_MUST_WAIT)
-        return TRANSACTION_WAITING;
     if (failed == 0 && page->coded_only) {
         release_resource(transaction, page);
         failed = ENOENT;
     }
+    if (failed == 0)
+        failed = choose_page_variant(transaction, &page);
+    transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
+    if (failed == LOOKUP_MUST_WAIT)
+        return TRANSACTION_WAITING;
     if (failed != 0) {
         struct span built_in = response_error_page(status);
 
-        put_error_head(transaction, status, built_in.length);
+        put_error_head(transaction, status, CODING_IDENTITY, built_in.length);
         if (wants_body(transaction))
             transaction->context->output.body =
                 (struct body_source){.memory = built_in.start, .left = built_in.length};
         return TRANSACTION_DONE;
     }
-    put_error_head(transaction, status, page->body_length);
+    transaction->varies |= page->varies;
+    put_error_head(transaction, status, page->coding, page->body_length);
+    transaction->varies = varies;
     put_whole_body(transaction, page, true);
     return TRANSACTION_DONE;
 }

@@ -218,10 +218,14 @@ static void fill_source(struct site *site, const struct mime_table *mime)
         .copy_limit = config->cache_max_copy < config->cache_max_object ? config->cache_max_copy
                                                                         : config->cache_max_object,
         .precompressed = (enum config_precompressed)config->cache_precompressed,
-        .compress = config->cache_compress && config->cache_enabled,
         .mime = mime,
         .root = &site->root,
     };
+    if (config->cache_compress && config->cache_enabled)
+        site->source.levels =
+            (struct compression_levels){{[CODING_GZIP] = (uint8_t)config->cache_gzip_level,
+                                         [CODING_ZSTD] = (uint8_t)config->cache_zstd_level,
+                                         [CODING_BR] = (uint8_t)config->cache_brotli_level}};
     set_coded_names(site);
 }
 

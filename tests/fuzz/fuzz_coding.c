@@ -33,7 +33,9 @@ static coding_preference read_members(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = malloc(size > 0 ? size : 1);
-    coding_preference preference;
+    coding_preference preference, groups;
+    struct coding_group group;
+    size_t grouped = 0;
     bool seen[CODING_COUNT] = {false};
     enum coding coding;
 
@@ -41,10 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     preference = read_whole(copy, size);
     MUST(preference == read_members(copy, size));
-    while (coding_next(&preference, &coding)) {
+    groups = preference;
+    while (coding_next_group(&groups, &group))
+        grouped += group.count;
+    for (; coding_next(&preference, &coding); grouped--) {
         MUST((int)coding >= 0 && coding < CODING_COUNT && !seen[coding]);
         seen[coding] = true;
     }
+    MUST(grouped == 0);
     free(copy);
     return 0;
 }

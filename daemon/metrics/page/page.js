@@ -44,7 +44,8 @@ const panels = [
   { title: "Latency p99", value: now => now.latency_ns && now.latency_ns.p99, text: asTime,
     more: now => now.latency_ns ? "p50 " + asTime(now.latency_ns.p50) + ", max " + asTime(now.latency_ns.max) : "" },
   { title: "Sent/s", value: rate("bytes_sent"), text: asBytes,
-    more: now => asBytes(now.counters.bytes_sent) + " since the start" },
+    more: now => asBytes(now.counters.bytes_sent) + " since the start" +
+      (now.counters.bytes_saved > 0 ? ", " + asBytes(now.counters.bytes_saved) + " saved by codings" : "") },
   { title: "Connections", value: now => now.counters.connections_open, text: asCount,
     more: now => asCount(now.counters.connections_busy) + " busy" },
   { title: "4xx and 5xx/s", value: errors, text: asCount,

@@ -194,7 +194,7 @@ def counters_never_fall_over_upgrades_and_reloads(bench):
     with MetricsServer(bench, text) as server:
         load, counters = Load(server.port), Counters(server)
         started = server.metrics().sum("webserverd_start_time_seconds")
-        for number in range(int(os.environ.get("TEST_UPGRADES", "4"))):
+        for number in range(int(os.environ.get("TEST_UPGRADES", "3"))):
             until(lambda already=load.sent: load.sent > already + 10 or load.error, "load")
             upgrade(server, counters, number)
             counters.read()

@@ -10,5 +10,5 @@ import sys
 
 from site_server import Bench, import_tests, run_tests
 
-import_tests("access", "access_model", "cors", "deploys", "first", "host_logs", "hosts", "limits", "logins", "proxies", "redirects")
+import_tests("access", "access_model", "compression", "cors", "deploys", "first", "host_logs", "hosts", "limits", "logins", "proxies", "redirects")
 sys.exit(run_tests(Bench) if shutil.which("curl") else 77)

@@ -226,7 +226,7 @@ static void only_some_sizes_are_compressed(void **state)
     static const struct {
         size_t bytes;
         uint64_t memory_limit;
-        bool compress, may_gzip;
+        bool compress, makes_gzip;
     } cases[] = {
         {511, 4096, true, false}, {512, 4096, true, true},   {512, 512, true, true},
         {513, 512, true, false},  {512, 4096, false, false},
@@ -238,10 +238,10 @@ static void only_some_sizes_are_compressed(void **state)
 
         put_sized(&with, cases[i].bytes);
         with.source.memory_limit = cases[i].memory_limit;
-        with.source.compress = cases[i].compress;
+        with.source.levels.level[CODING_GZIP] = cases[i].compress ? 6 : 0;
         resource = load(&with, "/sized.html");
-        assert_int_equal(resource->may_gzip, cases[i].may_gzip);
-        assert_int_equal(resource->varies, cases[i].may_gzip);
+        assert_int_equal(resource->may_make, cases[i].makes_gzip ? 1U << CODING_GZIP : 0);
+        assert_int_equal(resource->varies, cases[i].makes_gzip);
         resource_release(NULL, resource);
     }
 }
@@ -253,7 +253,7 @@ static void gzip_variant_is_made(void **state)
     uint64_t length = 0;
 
     put_sized(&with, 1000);
-    with.source.compress = true;
+    with.source.levels.level[CODING_GZIP] = 6;
     for (uint64_t limit = 999; limit <= 1000; limit++) {
         struct resource *original, *variant = NULL;
 
@@ -273,10 +273,13 @@ static void gzip_variant_is_made(void **state)
         assert_int_equal(variant->entry.path_length, 17);
         assert_string_equal(variant->file_path.start, "/sized.html");
         assert_int_equal(variant->fd, -1);
-        assert_false(variant->may_gzip);
+        assert_int_equal(variant->may_make, 0);
+        assert_int_equal(variant->coding, CODING_GZIP);
+        assert_int_equal(variant->saved_bytes, 1000 - length);
         assert_true(variant->varies);
         resource_release(NULL, variant);
-        original->may_gzip = false;
+        assert_int_equal(original->saved_bytes, 0);
+        original->may_make = 0;
         assert_int_equal(resource_load_variant(&with.source, original, CODING_GZIP, FILES_MAY_BLOCK,
                                                FILES_MAY_BLOCK, &variant),
                          ENODATA);
