@@ -396,9 +396,8 @@ static double value_of(const struct sample_copy *before, const struct sample_cop
     case SERIES_QUEUE:
         return (double)now->values[METRIC_queue_length];
     case SERIES_QUEUE_WAIT:
-        return rate_between(before, now, METRIC_queue_taken) > 0
-                   ? figure_between(before, now, FIGURE_queue_wait_mean)
-                   : (double)now->values[METRIC_queue_oldest];
+        return (double)now->values[now->values[METRIC_queue_wait_p99] > 0 ? METRIC_queue_wait_p99
+                                                                          : METRIC_queue_oldest];
     case SERIES_HIT_RATIO:
         return figure_between(before, now, FIGURE_cache_hit_ratio);
     case SERIES_REQUESTS_PER_CORE:

@@ -25,7 +25,7 @@ enum series {
     SERIES_ERRORS, /* responses with status 400 and above */
     SERIES_HIT_RATIO,
     SERIES_QUEUE,      /* items in the queue between threads */
-    SERIES_QUEUE_WAIT, /* mean of the items taken; if none is, the age of the oldest */
+    SERIES_QUEUE_WAIT, /* 99th percentile; if no wait has ended, the age of the oldest item */
     SERIES_REQUESTS_PER_CORE,
     SERIES_SWITCHES_PER_REQUEST,
     SERIES_COUNT

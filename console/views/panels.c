@@ -102,19 +102,22 @@ static void queue_detail(const struct scene *scene, char *buffer, size_t size)
 
 static double queue_wait_value(const struct scene *scene)
 {
-    double mean = scene_figure(scene, FIGURE_queue_wait_mean);
+    double p99 = scene_sum(scene, METRIC_queue_wait_p99);
 
-    return isnan(mean) ? scene_sum(scene, METRIC_queue_oldest) : mean;
+    return p99 > 0 ? p99 : scene_sum(scene, METRIC_queue_oldest);
 }
 
 static void queue_wait_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char oldest[TEXT_SHORT], taken[TEXT_SHORT], dropped[TEXT_SHORT];
+    double mean = scene_figure(scene, FIGURE_queue_wait_mean);
+    char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "oldest %s  taken/s %s  dropped/s %s",
-             text_latency(oldest, scene_sum(scene, METRIC_queue_oldest)),
-             text_count(taken, scene_rate(scene, METRIC_queue_taken)),
-             text_count(dropped, scene_rate(scene, METRIC_queue_dropped)));
+    snprintf(buffer, size, "oldest %s", text_latency(text, scene_sum(scene, METRIC_queue_oldest)));
+    add_detail(buffer, size, mean, "mean ", text_latency(text, mean), "");
+    add_detail(buffer, size, 0, "taken/s ", text_count(text, scene_rate(scene, METRIC_queue_taken)),
+               "");
+    add_detail(buffer, size, 0, "dropped/s ",
+               text_count(text, scene_rate(scene, METRIC_queue_dropped)), "");
 }
 
 static double errors_value(const struct scene *scene)
@@ -166,7 +169,7 @@ const struct metric_panel panel_connections = {
 const struct metric_panel panel_queue = {"queue", SERIES_QUEUE, GRAPH_COUNT,
                                          false,   queue_value,  queue_detail};
 const struct metric_panel panel_queue_wait = {
-    "queue wait, mean", SERIES_QUEUE_WAIT, GRAPH_TIME, false, queue_wait_value, queue_wait_detail};
+    "queue wait p99", SERIES_QUEUE_WAIT, GRAPH_TIME, false, queue_wait_value, queue_wait_detail};
 const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, true,
                                           errors_value,          errors_detail};
 const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GRAPH_RATIO, false,

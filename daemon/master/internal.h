@@ -213,7 +213,7 @@ struct monitor {
     uint64_t resumed_ns;   /* when it last ran late: before that, the master was suspended */
     struct cgroup *cgroup; /* NULL: none */
     struct event *memory_timer;
-    struct histogram_window latency; /* since the last sample */
+    struct histogram_window latency, queue_waits; /* since the last sample */
     struct summary summary;
     struct handshake_failures tls_failures, proxy_failures;
     json_t *worker_deaths; /* newest first; NULL: none */
@@ -686,7 +686,7 @@ void publish_processes(const struct master *master);
  * all metrics, the state of each thread, the latency since the last sample. NOW_NS is the wall
  * clock.
  */
-void publish_sample(struct segment *segment, struct histogram_window *latency, uint64_t now_ns);
+void publish_sample(struct segment *segment, struct monitor *monitor, uint64_t now_ns);
 
 /* Logs nothing until it has an interval. Returns 0, or -1: out of memory. */
 int summary_init(struct master *master);

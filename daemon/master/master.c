@@ -51,7 +51,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     metric_set(segment_master(segment)->metrics, METRIC_accept_queue,
                listeners_waiting(master->listeners));
     publish_processes(master);
-    publish_sample(segment, &monitor->latency, clock_wall_ns());
+    publish_sample(segment, monitor, clock_wall_ns());
     certificates_rotate_tickets(master, now);
     address_limits_expire(segment, now);
     handshake_failures_log(&monitor->tls_failures, &handshake_of_tls, segment, now);

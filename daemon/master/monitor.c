@@ -204,7 +204,7 @@ static void store_states(const struct segment *segment, struct segment_sample *s
     }
 }
 
-void publish_sample(struct segment *segment, struct histogram_window *latency, uint64_t now_ns)
+void publish_sample(struct segment *segment, struct monitor *monitor, uint64_t now_ns)
 {
     static struct histogram now; /* static, because it is large and the master has one thread */
     struct segment_master *master = segment_master(segment);
@@ -212,13 +212,18 @@ void publish_sample(struct segment *segment, struct histogram_window *latency, u
     struct segment_sample *sample = segment_sample(segment, number);
     uint64_t sums[METRIC_COUNT];
 
+    histogram_reset(&now);
+    segment_add_queue_waits(segment, &now);
+    histogram_window_move(&monitor->queue_waits, &now);
+    metric_set(master->metrics, METRIC_queue_wait_p99,
+               histogram_percentile(&monitor->queue_waits.since, 99));
     segment_sum_all(segment, sums);
     histogram_reset(&now);
     segment_add_all_latency(segment, &now);
-    histogram_window_move(latency, &now);
+    histogram_window_move(&monitor->latency, &now);
     atomic_store_explicit(&sample->number, 0, memory_order_relaxed);
     atomic_store_explicit(&sample->time_ns, now_ns, memory_order_release);
-    store_latency(&latency->since, sample);
+    store_latency(&monitor->latency.since, sample);
     for (int i = 0; i < METRIC_COUNT; i++)
         atomic_store_explicit(&sample->values[i], sums[i], memory_order_release);
     store_states(segment, sample);

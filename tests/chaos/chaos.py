@@ -414,7 +414,10 @@ class Chaos:
                  self.numbers.choice(["1", "4", "64"]))
 
     def balance(self):
-        self.ask("balance", self.numbers.choice(["on", "on", "off"]))
+        """Refused by pool and thread."""
+        answer = self.server.control("balance", self.numbers.choice(["on", "on", "off"]))
+        if not answer["ok"] and "moves no connections" not in answer["error"]:
+            self.refused.append(f"balance: {answer['error']}")
 
     def offload(self):
         self.ask("offload-threads", self.numbers.choice(["1", "4", "1-8"]))

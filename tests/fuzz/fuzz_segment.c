@@ -17,13 +17,14 @@ static void record_deaths(const struct segment *segment)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct histogram_window latency = {0};
+    static struct monitor monitor;
     struct summary summary = {0};
     struct segment image;
 
     events_set_level(LEVEL_COUNT); /* no output */
     image_make(&image, data, size);
-    publish_sample(&image, &latency, 1);
+    monitor = (struct monitor){0};
+    publish_sample(&image, &monitor, 1);
     summary_log(&summary, &image);
     record_deaths(&image);
     for (uint32_t i = 0; i < IMAGE_WORKERS; i++) {

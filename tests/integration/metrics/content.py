@@ -5,7 +5,8 @@ from decimal import Decimal
 
 from metrics_server import MORE, OPENMETRICS, Exposition, MetricsServer, expect, expect_in, test, until
 
-NANOSECONDS = ("response_time", "last_reload_success_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest", "lock_wait")
+NANOSECONDS = ("response_time", "last_reload_success_time", "offload_wait", "cpu_time", "queue_wait", "queue_oldest", "queue_wait_p99",
+               "lock_wait")
 BYTES = ("bytes_received", "bytes_sent", "bytes_saved", "thread_cache_bytes", "cache_bytes", "cache_limit", "log_bytes")
 
 

@@ -22,7 +22,7 @@
 enum { THREADS = 3 };
 
 static struct segment segment;
-static struct histogram_window latency;
+static struct monitor monitor;
 
 /* Thread slot 1 is not reserved. */
 static int set_up(void **state)
@@ -32,7 +32,7 @@ static int set_up(void **state)
         segment_reserve_worker(&segment, 0) != 0 || segment_reserve_thread(&segment, 0) != 0 ||
         segment_reserve_thread(&segment, 2) != 0)
         return -1;
-    latency = (struct histogram_window){0};
+    monitor = (struct monitor){0};
     return 0;
 }
 
@@ -63,7 +63,7 @@ static void samples_are_numbered(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
-        publish_sample(&segment, &latency, 1000 + i);
+        publish_sample(&segment, &monitor, 1000 + i);
         assert_int_equal(atomic_load(&master->history_next), i + 1);
         assert_int_equal(atomic_load(&segment_sample(&segment, i)->number), i + 1);
         assert_int_equal(atomic_load(&segment_sample(&segment, i)->time_ns), 1000 + i);
@@ -78,7 +78,7 @@ static void sample_has_the_sums_of_all_threads(void **state)
     metric_add(segment_thread(&segment, 0)->metrics, METRIC_http2_resets, 3);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_resets, 4);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_floods_empty, 5);
-    publish_sample(&segment, &latency, 1);
+    publish_sample(&segment, &monitor, 1);
     assert_int_equal(atomic_load(&sample->values[METRIC_http2_resets]), 7);
     assert_int_equal(atomic_load(&sample->values[METRIC_http2_floods_empty]), 5);
 }
@@ -91,7 +91,7 @@ static void sample_has_the_state_of_each_thread(void **state)
     (void)state;
     atomic_store(&segment_thread(&segment, 0)->activity.state, THREAD_STATE_COUNT - 1);
     atomic_store(&segment_thread(&segment, 2)->activity.state, THREAD_STATE_COUNT); /* invalid */
-    publish_sample(&segment, &latency, 1);
+    publish_sample(&segment, &monitor, 1);
     assert_int_equal(letters[0], thread_state_table[THREAD_STATE_COUNT - 1].letter);
     assert_int_equal(letters[1], thread_state_table[THREAD_STATE_NONE].letter);
     assert_int_equal(letters[2], thread_state_table[0].letter);
@@ -105,20 +105,38 @@ static void latency_is_that_since_the_sample_before(void **state)
     histogram_record(&segment_latency_of(&segment, 0)[0], 1000);
     histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_COUNT - 1], 1000);
     histogram_record(&segment_latency_of(&segment, 2)[0], UINT64_MAX);
-    publish_sample(&segment, &latency, 1);
+    publish_sample(&segment, &monitor, 1);
     assert_int_equal(responses_of(sample), 3);
     assert_int_equal(bucket_of(sample, 1000), 2);
     assert_int_equal(bucket_of(sample, UINT64_MAX), 1);
     histogram_record(&segment_latency_of(&segment, 2)[0], 5000);
-    publish_sample(&segment, &latency, 2);
+    publish_sample(&segment, &monitor, 2);
     sample = segment_sample(&segment, 1);
     assert_int_equal(responses_of(sample), 1);
     assert_int_equal(bucket_of(sample, 5000), 1);
     assert_in_range(atomic_load(&sample->latency_max_ns), 4900, 5100);
-    publish_sample(&segment, &latency, 3);
+    publish_sample(&segment, &monitor, 3);
     sample = segment_sample(&segment, 2);
     assert_int_equal(responses_of(sample), 0);
     assert_int_equal(atomic_load(&sample->latency_max_ns), 0);
+}
+
+static void queue_wait_is_of_those_that_ended_since_the_sample_before(void **state)
+{
+    static const struct {
+        uint64_t wait_ns[2]; /* 0: none */
+        uint64_t least_ns, most_ns;
+    } steps[] = {{{0, 0}, 0, 0}, {{1000, 9000}, 8900, 9200}, {{0, 0}, 0, 0}, {{0, 50}, 50, 50}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        for (size_t j = 0; j < 2; j++)
+            if (steps[i].wait_ns[j] > 0)
+                histogram_record(segment_queue_waits_of(&segment, 0), steps[i].wait_ns[j]);
+        publish_sample(&segment, &monitor, 1 + i);
+        assert_in_range(atomic_load(&segment_sample(&segment, i)->values[METRIC_queue_wait_p99]),
+                        steps[i].least_ns, steps[i].most_ns);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -238,6 +256,7 @@ int main(void)
         TEST(sample_has_the_sums_of_all_threads),
         TEST(sample_has_the_state_of_each_thread),
         TEST(latency_is_that_since_the_sample_before),
+        TEST(queue_wait_is_of_those_that_ended_since_the_sample_before),
         cmocka_unit_test(lines_get_rarer_while_handshakes_fail),
         cmocka_unit_test(there_is_at_least_one_line_an_hour),
         cmocka_unit_test(long_text_is_cut),
