@@ -3,6 +3,7 @@
 #include "common/instance.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +28,20 @@ static size_t adjacent_bytes(char *const *list, const char *end)
     return size;
 }
 
-/* Gives the strings of the environment other memory. Returns false if out of memory. */
-static bool move_environment(const char *end)
+/* Moves the SIZE bytes of the environment at START elsewhere. Returns false if out of memory. */
+static bool move_environment(const char *start, size_t size)
 {
-    for (size_t i = 0; environ[i] != NULL && environ[i] == end; i++) {
-        end += strlen(environ[i]) + 1;
-        environ[i] = strdup(environ[i]);
-        if (environ[i] == NULL)
-            return false;
-    }
+    static char *strings; /* until the end of the process */
+
+    if (size == 0)
+        return true;
+    strings = malloc(size);
+    if (strings == NULL)
+        return false;
+    memcpy(strings, start, size);
+    for (char **variable = environ; *variable != NULL; variable++)
+        if (*variable >= start && *variable < start + size)
+            *variable = strings + (*variable - start);
     return true;
 }
 
@@ -60,15 +66,17 @@ static char **copy_arguments(int argc, char **argv)
 char **process_title_prepare(int argc, char **argv)
 {
     char **copy = copy_arguments(argc, argv);
-    size_t arguments = adjacent_bytes(argv, argv[0]);
-    size_t all = arguments + adjacent_bytes(environ, argv[0] + arguments);
+    /* The kernel puts the strings above the pointers to them. */
+    bool own = argv[0] > (const char *)argv;
+    size_t arguments = own ? adjacent_bytes(argv, argv[0]) : 0;
+    size_t environment = own ? adjacent_bytes(environ, argv[0] + arguments) : 0;
 
-    if (copy == NULL || !move_environment(argv[0] + arguments)) {
+    if (copy == NULL || !move_environment(argv[0] + arguments, environment)) {
         free(copy);
         return NULL;
     }
     area.start = argv[0];
-    area.size = all;
+    area.size = arguments + environment;
     return copy;
 }
 
@@ -106,7 +114,7 @@ void process_title_set_master(void)
 
 void process_title_set_child(const char *role, ...)
 {
-    char text[32], name[32];
+    char text[32], name[sizeof("ws-") + sizeof(text)];
     va_list arguments;
 
     va_start(arguments, role);
