@@ -73,20 +73,23 @@ static size_t cut_length(struct span text, size_t most)
     return text.length < most ? text.length : most;
 }
 
+static const uint64_t duration_mask = (UINT64_C(1) << LOG_DURATION_BITS) - 1;
+
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
 {
     size_t line = cut_length(record->request_line, LOG_REQUEST_LINE_MAX);
     size_t referer = cut_length(record->referer, LOG_REFERER_MAX);
     size_t agent = cut_length(record->agent, LOG_AGENT_MAX);
     size_t user = cut_length(record->user, LOG_USER_MAX);
-    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8;
+    size_t host = cut_length(record->requested_host, LOG_HOST_MAX);
+    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + host + 7) / 8;
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
     words[count - 1] = 0; /* padding */
     words[0] = count | (uint64_t)record->host << 16 | (uint64_t)LOG_RECORD_VERSION << 32 |
                (uint64_t)record->outcome << 40 | (uint64_t)record->status << 48;
     words[1] = record->time_ns;
-    words[2] = record->duration_ns;
+    words[2] = (record->duration_ns & duration_mask) | (uint64_t)host << LOG_DURATION_BITS;
     words[3] = record->body_bytes | (uint64_t)record->streams << LOG_BODY_BITS;
     memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
     words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32 |
@@ -101,6 +104,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
         memcpy(text + line + referer, record->agent.start, agent);
     if (user > 0)
         memcpy(text + line + referer + agent, record->user.start, user);
+    if (host > 0)
+        memcpy(text + line + referer + agent + user, record->requested_host.start, host);
     return count;
 }
 
@@ -113,7 +118,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
 {
     const char *text = (const char *)(words + LOG_RECORD_HEAD_WORDS);
     uint64_t count = log_ring_words(words[0]);
-    size_t line, referer, agent, user;
+    size_t line, referer, agent, user, host;
 
     if (!is_known_version(words[0]) || count < LOG_RECORD_HEAD_WORDS ||
         count > LOG_RECORD_WORDS_MAX)
@@ -122,7 +127,8 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     referer = words[6] >> 16 & 0xffff;
     agent = words[6] >> 32 & 0x1fff;
     user = words[6] >> 56;
-    if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + 7) / 8 != count)
+    host = words[2] >> LOG_DURATION_BITS;
+    if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + host + 7) / 8 != count)
         return -1;
     record->host = (uint16_t)(words[0] >> 16);
     record->host_name = (struct span){.length = 0};
@@ -131,7 +137,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->protocol = (uint8_t)(words[6] >> 54 & 3);
     record->status = (uint16_t)(words[0] >> 48);
     record->time_ns = words[1];
-    record->duration_ns = words[2];
+    record->duration_ns = words[2] & duration_mask;
     record->body_bytes = words[3] & ((UINT64_C(1) << LOG_BODY_BITS) - 1);
     record->streams = (uint16_t)(words[3] >> LOG_BODY_BITS);
     memcpy(record->address, &words[4], CLIENT_ADDRESS_BYTES);
@@ -139,6 +145,7 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->referer = (struct span){text + line, referer};
     record->agent = (struct span){text + line + referer, agent};
     record->user = (struct span){text + line + referer + agent, user};
+    record->requested_host = (struct span){text + line + referer + agent + user, host};
     return 0;
 }
 
@@ -159,9 +166,10 @@ static uint64_t plausible_length(const struct log_ring *ring, uint64_t position,
         count > head - position)
         return 0;
     lengths = ring_word_at(ring, position + 6);
-    if (LOG_RECORD_HEAD_WORDS + ((lengths & 0xffff) + (lengths >> 16 & 0xffff) +
-                                 (lengths >> 32 & 0x1fff) + (lengths >> 56) + 7) /
-                                    8 !=
+    if (LOG_RECORD_HEAD_WORDS +
+            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0x1fff) +
+             (lengths >> 56) + (ring_word_at(ring, position + 2) >> LOG_DURATION_BITS) + 7) /
+                8 !=
         count)
         return 0;
     return count;
@@ -185,7 +193,7 @@ uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t h
 }
 
 static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX +
-                   LOG_HOST_MAX) +
+                   2 * LOG_HOST_MAX) +
                       512 <
                   LOG_LINE_MAX,
               "an escaped byte takes up to six");
@@ -448,6 +456,10 @@ static char *put_json(char *to, const struct log_record *record)
     if (record->host_name.length > 0) {
         to = PUT(to, "\",\"host\":\"");
         to = put_escaped(to, record->host_name, put_json_escape);
+    }
+    if (record->requested_host.length > 0) {
+        to = PUT(to, "\",\"requested_host\":\"");
+        to = put_escaped(to, record->requested_host, put_json_escape);
     }
     to = PUT(to, "\",\"request\":\"");
     to = put_escaped(to, record->request_line, put_json_escape);

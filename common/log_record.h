@@ -5,12 +5,12 @@
  *   word 0     words in the record (low 16 bits), host (16), format version (8), outcome (8),
  *              status (16)
  *   word 1     time of the request's start, wall clock, ns
- *   word 2     duration, ns
+ *   word 2     duration, ns (56 bits), length of the requested host (8)
  *   word 3     bytes of body sent (48 bits), open streams of the HTTP/2 connection (16)
  *   word 4, 5  client address (see client_address.h)
  *   word 6     lengths: request line, referer (16 bits each), agent (13); TLS group (3),
  *              cipher suite (5), resumed (1); protocol (2), length of the user name (8)
- *   then       the four texts without NUL, padded with zeros to a word
+ *   then       the four texts and that host without NUL, padded with zeros to a word
  *
  * As a line of the access log:
  *
@@ -19,7 +19,8 @@
  *   json      {"time":"2026-11-21T06:18:30.123Z","address":"192.0.2.7","request":"GET / HTTP/1.1",
  *             "status":200,"bytes":2326,"duration_us":84,"outcome":"hit","referer":"","agent":""}
  *             with a user also "user":"USER" before request, then of a server with [host] sections
- *             "host":"NAME", the first name of its section, "*" if it matches none; at the end also
+ *             "host":"NAME", the first name of its section, "*" if it matches none;
+ *             "requested_host":"NAME" as the client sent it, unless only "host" is possible; at the end also
  *             "protocol":"HTTP/1.1", if the request line was valid,
  *             over HTTP/2 "streams":4, the open streams of the connection, this one included,
  *             over TLS "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","tls_group":"x25519",
@@ -50,10 +51,12 @@ enum {
     LOG_AGENT_MAX = 512,
     LOG_USER_MAX = 128,
     LOG_BODY_BITS = 48, /* the others of word 3 are the streams */
+    LOG_DURATION_BITS = 56,
     LOG_HOST_MAX = 255, /* host_name is not cut */
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS +
-        (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX) / 8,
+        (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX + LOG_HOST_MAX + 7) /
+            8,
 };
 
 enum log_protocol {
@@ -69,8 +72,8 @@ extern const char *const log_protocol_names[LOG_PROTOCOLS];
 
 struct log_record {
     uint64_t time_ns;
-    uint64_t duration_ns;
-    uint64_t body_bytes; /* below 2^LOG_BODY_BITS */
+    uint64_t duration_ns; /* below 2^LOG_DURATION_BITS */
+    uint64_t body_bytes;  /* below 2^LOG_BODY_BITS */
     uint16_t status;
     uint16_t streams;      /* open on the HTTP/2 connection when the request began; 0: not HTTP/2 */
     uint16_t host;         /* entry in section HOSTS of the segment; 0 if hosts are not counted */
@@ -82,7 +85,8 @@ struct log_record {
     struct span request_line;
     struct span referer; /* empty: no such field */
     struct span agent;
-    struct span user; /* whose password was verified; empty: none */
+    struct span user;           /* whose password was verified; empty: none */
+    struct span requested_host; /* as the client sent it; empty: not recorded */
 };
 
 /*

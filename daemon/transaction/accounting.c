@@ -68,6 +68,7 @@ enum { DURATION_WORD = 2, BODY_WORD = 3 };
 /* The format version in word 0. A record of a host without a log has none, until it is counted. */
 static const uint64_t version_mask = UINT64_C(0xff) << 32;
 
+static const uint64_t duration_mask = (UINT64_C(1) << LOG_DURATION_BITS) - 1;
 static const uint64_t body_word_mask = (UINT64_C(1) << LOG_BODY_BITS) - 1;
 
 bool accounting_has_room(const struct transaction_context *context, uint64_t words)
@@ -119,6 +120,8 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         record.referer = transaction->request->referer;
         record.agent = transaction->request->user_agent;
         record.user = transaction->user;
+        if (transaction->site->host_logged)
+            record.requested_host = transaction->request->host;
     }
     memcpy(record.address, transaction->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;
@@ -261,11 +264,11 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
 {
     int status = (int)(record[0] >> 48);
     enum outcome outcome = (enum outcome)(record[0] >> 40 & 0xff);
-    uint64_t duration = now_ns - record[DURATION_WORD];
+    uint64_t duration = (now_ns - record[DURATION_WORD]) & duration_mask;
     uint64_t body_bytes = record[BODY_WORD] & body_word_mask;
 
     PROBE_RESPONSE_SENT(status, outcome, body_bytes, duration);
-    record[DURATION_WORD] = duration;
+    record[DURATION_WORD] = (record[DURATION_WORD] & ~duration_mask) | duration;
     if (context->ring != NULL && (record[0] & version_mask) != 0)
         append_to_ring(context, record);
     assert((size_t)status < ARRAY_LENGTH(metric_of_status) && metric_of_status[status] != 0);

@@ -1,5 +1,6 @@
 #include "daemon/transaction/site.h"
 
+#include "common/log_record.h"
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/base/hash.h"
@@ -240,6 +241,8 @@ static int fill_site(struct site *site, const struct mime_table *mime)
     site->error_pages = own != NULL ? own->error_pages : config->files_error_pages;
     site->autoindex = own != NULL ? own->autoindex : config->files_autoindex;
     site->logged = config_host_is_logged(config, own);
+    site->host_logged = config->log_format == LOG_FORMAT_JSON &&
+                        (own == NULL || own->name_count > 1 || own->names[0][0] == '*');
     fill_source(site, mime);
     return header_rules_of_host(config, own, &site->headers) == 0
                ? make_hsts(site, own != NULL ? own->hsts : config->tls_hsts)

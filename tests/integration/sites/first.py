@@ -59,13 +59,19 @@ def taken_port_is_reported_in_one_line(bench):
 
 @test
 def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
-    text = "sample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n"
+    text = "sample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n" \
+        "[host one.example]\n[host two.example *.two.example]\n"
     with SiteServer(bench, text) as server:
         server.put("www/page.html", "page")
         statuses = [server.get(path, version=HTTP1).status for path in ["/page.html"] * 7 + ["/none"] * 2]
         expect(statuses, [200] * 7 + [404] * 2, "statuses")
         until(lambda: server.log().count("\n") == 5, "a third of the successful requests, and all others")
         expect(sorted(json.loads(line)["status"] for line in server.log().splitlines()), [200] * 3 + [404] * 2, "lines")
+        for host in ("one.example", "a.two.example", "other.example"):
+            server.get("/none", host=host, version=HTTP1)
+        until(lambda: server.log().count("\n") == 8, "three more")
+        hosts = [(line["host"], line.get("requested_host")) for line in map(json.loads, server.log().splitlines()[5:])]
+        expect(sorted(hosts, key=str), [("*", "other.example"), ("one.example", None), ("two.example", "a.two.example")], "hosts")
         server.write(text + "[workers]\nprocesses = 3\n")
         until(lambda: server.status()["workers"]["wanted"] == 3, "the reload")
         messages = [json.loads(line) for line in (server.directory / "errors").read_text().splitlines()]

@@ -101,6 +101,10 @@ static void json_names_host(void **state)
     record.user = SPAN("anna");
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record),
                            "\"user\":\"anna\",\"host\":\"www.example.org\",\"request\":"));
+    record.requested_host = SPAN("a\"b");
+    assert_non_null(
+        strstr(line_of(LOG_FORMAT_JSON, &record),
+               "\"host\":\"www.example.org\",\"requested_host\":\"a\\u0022b\",\"request\":"));
     assert_null(strstr(line_of(LOG_FORMAT_COMBINED, &record), "www.example.org"));
 }
 
@@ -285,7 +289,7 @@ static void longest_line_fits(void **state)
     assert_non_null(line);
     memset(text, '\n', sizeof(text));
     memset(record.address, 0xab, sizeof(record.address));
-    record.request_line = record.referer = record.agent = record.user =
+    record.request_line = record.referer = record.agent = record.user = record.requested_host =
         (struct span){text, sizeof(text)};
     assert_int_equal(log_record_pack(&record, words), LOG_RECORD_WORDS_MAX);
     assert_int_equal(log_record_unpack(words, &record), 0);

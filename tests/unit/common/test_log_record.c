@@ -52,10 +52,16 @@ static void host_round_trips(void **state)
 
     (void)state;
     record.host = UINT16_MAX;
+    record.requested_host = SPAN("a.example:8080");
+    record.user = SPAN("anna");
+    record.duration_ns = (UINT64_C(1) << LOG_DURATION_BITS) - 1;
     log_record_pack(&record, words);
     assert_int_equal(log_record_unpack(words, &copy), 0);
     assert_int_equal(copy.host, UINT16_MAX);
     assert_int_equal(copy.status, record.status);
+    assert_int_equal(copy.duration_ns, record.duration_ns);
+    assert_span(copy.user, record.user);
+    assert_span(copy.requested_host, record.requested_host);
 }
 
 static void protocol_and_streams_round_trip(void **state)
@@ -237,6 +243,7 @@ static void invalid_record_is_rejected(void **state)
         {"count of all ones", 0, 0, UINT32_MAX},
         {"a longer line than the count", 6, 0xffff, 0xffff},
         {"a longer referer", 6, UINT64_C(0xffff) << 16, UINT64_C(0x7fff) << 16},
+        {"a longer host", 2, 0, UINT64_C(0xff) << LOG_DURATION_BITS},
         {"a longer agent", 6, UINT64_C(0xffff) << 32, UINT64_C(0xff) << 32},
     };
 
@@ -275,7 +282,8 @@ static void make_hostile(uint64_t *words, uint64_t *random)
         return;
     words[6] = next_random(random) % 5000 | next_random(random) % 2000 << 16 |
                next_random(random) % 2000 << 32;
-    texts = (words[6] & 0xffff) + (words[6] >> 16 & 0xffff) + (words[6] >> 32 & 0xffff);
+    texts = (words[6] & 0xffff) + (words[6] >> 16 & 0xffff) + (words[6] >> 32 & 0xffff) +
+            (words[2] >> LOG_DURATION_BITS);
     words[0] = (words[0] & ~(uint64_t)UINT32_MAX) | (LOG_RECORD_HEAD_WORDS + (texts + 7) / 8);
     if (kind == 2)
         words[next_random(random) % LOG_RECORD_HEAD_WORDS] ^= UINT64_C(1)
