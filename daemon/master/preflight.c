@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,44 +70,69 @@ static int check_addresses(const struct config *config, char *why, size_t size)
 
 /* Document roots */
 
-/* The first root that this process may not enter or list; NULL: none. */
-static const char *find_barred_root(const struct config *config)
+static const char *root_of(const struct config *config, size_t site)
 {
-    if (faccessat(AT_FDCWD, config->server_root, X_OK, AT_EACCESS) != 0 && errno == EACCES)
-        return config->server_root;
-    for (size_t i = 0; i < config->host_count; i++)
-        if (faccessat(AT_FDCWD, config->hosts[i].root, X_OK, AT_EACCESS) != 0 && errno == EACCES)
-            return config->hosts[i].root;
-    return NULL;
+    return site == 0 ? config->server_root : config->hosts[site - 1].root;
 }
 
-/* Looks as the user of the workers, in a child if this is root. */
-static int check_roots(const struct config *config, char *why, size_t size)
+/*
+ * The first root that the workers may not enter; NULL: none. The master opens the roots, so only
+ * their own permissions count. With IDENTITY, which is taken, in a child.
+ */
+static const char *find_barred_root(const struct config *config, const struct identity *identity)
 {
-    struct identity identity;
-    struct identity_fault fault;
+    size_t count = config->host_count + 1, i = 0;
+    int *fd = calloc(count, sizeof(*fd));
+    const char *barred = NULL;
+    struct stat status;
+
+    for (i = 0; fd != NULL && i < count; i++)
+        fd[i] = open(root_of(config, i), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd != NULL && (!identity->changes || identity_switch(identity) == 0))
+        for (i = 0; i < count && barred == NULL; i++)
+            if (fd[i] >= 0 && fstatat(fd[i], ".", &status, 0) != 0 && errno == EACCES)
+                barred = root_of(config, i);
+    for (i = 0; fd != NULL && i < count; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    free(fd);
+    return barred;
+}
+
+static const char *find_barred_root_in_child(const struct config *config,
+                                             const struct identity *identity)
+{
     const char *barred = NULL;
     int ends[2];
     pid_t child;
 
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return NULL;
+    child = fork();
+    if (child == 0) {
+        barred = find_barred_root(config, identity);
+        (void)!write(ends[1], &barred, sizeof(barred)); /* it is in the memory of both */
+        _exit(EXIT_SUCCESS);
+    }
+    close(ends[1]);
+    if (child < 0 || read(ends[0], &barred, sizeof(barred)) != sizeof(barred))
+        barred = NULL;
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    close(ends[0]);
+    return barred;
+}
+
+static int check_roots(const struct config *config, char *why, size_t size)
+{
+    struct identity identity;
+    struct identity_fault fault;
+    const char *barred;
+
     if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) != 0)
         return 0; /* the configuration has been checked */
-    if (!identity.changes) {
-        barred = find_barred_root(config);
-    } else if (pipe2(ends, O_CLOEXEC) == 0) {
-        child = fork();
-        if (child == 0) {
-            barred = identity_switch(&identity) == 0 ? find_barred_root(config) : NULL;
-            (void)!write(ends[1], &barred, sizeof(barred)); /* it is in the memory of both */
-            _exit(EXIT_SUCCESS);
-        }
-        close(ends[1]);
-        if (child > 0 && read(ends[0], &barred, sizeof(barred)) != sizeof(barred))
-            barred = NULL;
-        while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            continue;
-        close(ends[0]);
-    }
+    barred = identity.changes ? find_barred_root_in_child(config, &identity)
+                              : find_barred_root(config, &identity);
     if (barred == NULL)
         return 0;
     snprintf(why, size,
