@@ -280,7 +280,12 @@ struct segment_address_limits {
 /*
  * How the authority checks the challenge: http-01 (RFC 8555 section 8.3), tls-alpn-01 (RFC 8737).
  */
-enum challenge_kind { CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01, CHALLENGE_KINDS };
+enum challenge_kind {
+    CHALLENGE_HTTP_01,
+    CHALLENGE_TLS_ALPN_01,
+    CHALLENGE_DNS_01, /* by a program: never in the segment */
+    CHALLENGE_KINDS
+};
 
 /*
  * The pending challenge of ACME, of which there is one at a time. Written by the master, read by

@@ -54,6 +54,7 @@ static const char *argument_of(enum config_type type)
 {
     switch (type) {
     case CONFIG_TEXT:
+    case CONFIG_SECRET:
         return "Ar text";
     case CONFIG_NAME:
         return "Ar name";

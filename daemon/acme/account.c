@@ -111,6 +111,26 @@ void account_free(struct acme *acme)
 
 /* Registration */
 
+/* Binds the account to that of a customer, if the authority wants it. */
+static int add_binding(struct acme *acme, json_t *payload)
+{
+    const struct acme_settings *settings = &acme->settings;
+    struct authority *authority = &acme->authority;
+    json_t *binding;
+
+    if (settings->eab_kid[0] == '\0')
+        return authority->requires_binding
+                   ? authority_fail(authority, "the authority has accounts for its customers only: "
+                                               "set [acme] eab_kid and eab_key to what it gave you")
+                   : 0;
+    binding =
+        jws_binding(authority->key, authority->new_account, settings->eab_kid, settings->eab_key);
+    if (binding == NULL)
+        return authority_fail(authority, "[acme] eab_key is not a key in base64url");
+    json_object_set_new(payload, "externalAccountBinding", binding);
+    return 0;
+}
+
 /* Registers the key, or finds its account. */
 static int register_account(struct acme *acme)
 {
@@ -125,6 +145,10 @@ static int register_account(struct acme *acme)
     if (email[0] != '\0' && asprintf(&contact, "mailto:%s", email) >= 0) {
         json_object_set_new(payload, "contact", json_pack("[s]", contact));
         free(contact);
+    }
+    if (add_binding(acme, payload) != 0) {
+        json_decref(payload);
+        return -1;
     }
     if (authority_post(authority, authority->new_account, payload, &answer) != 0)
         return -1;

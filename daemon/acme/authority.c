@@ -22,7 +22,7 @@ static const char urn[] = "urn:ietf:params:acme:error:";
 
 int authority_init(struct authority *authority, const char *directory, const char *ca)
 {
-    *authority = (struct authority){.directory = directory, .ca = ca};
+    *authority = (struct authority){.directory = directory, .ca = ca, .profile = ""};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return -1;
     authority->easy = curl_easy_init();
@@ -301,6 +301,23 @@ static void take_optional_url(const json_t *json, const char *name, char *url)
     strcpy(url, strlen(text) < AUTHORITY_URL_MAX ? text : "");
 }
 
+/* Returns 0 if META has the profile of the certificates, or none is wanted. */
+static int check_profile(struct authority *authority, const json_t *meta)
+{
+    json_t *profiles = json_object_get(meta, "profiles");
+    char list[AUTHORITY_WHY / 2] = "";
+    const char *name;
+    json_t *value;
+
+    if (authority->profile[0] == '\0' || json_object_get(profiles, authority->profile) != NULL)
+        return 0;
+    json_object_foreach(profiles, name, value)
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+                 list[0] != '\0' ? ", " : "", name);
+    return authority_fail(authority, "the authority has no profile '%.60s' (it has: %s)",
+                          authority->profile, list[0] != '\0' ? list : "none");
+}
+
 int authority_open(struct authority *authority)
 {
     struct authority_answer answer;
@@ -316,8 +333,11 @@ int authority_open(struct authority *authority)
                                 authority->directory);
     else if (take_url(authority, answer.json, "newNonce", authority->new_nonce) != 0 ||
              take_url(authority, answer.json, "newAccount", authority->new_account) != 0 ||
-             take_url(authority, answer.json, "newOrder", authority->new_order) != 0)
+             take_url(authority, answer.json, "newOrder", authority->new_order) != 0 ||
+             check_profile(authority, json_object_get(answer.json, "meta")) != 0)
         failed = -1;
+    authority->requires_binding = json_is_true(
+        json_object_get(json_object_get(answer.json, "meta"), "externalAccountRequired"));
     take_optional_url(answer.json, "renewalInfo", authority->renewal_info);
     take_optional_url(answer.json, "keyChange", authority->key_change);
     authority_answer_free(&answer);

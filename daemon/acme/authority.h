@@ -30,6 +30,8 @@ struct authority {
     char new_nonce[AUTHORITY_URL_MAX], new_account[AUTHORITY_URL_MAX], new_order[AUTHORITY_URL_MAX];
     char key_change[AUTHORITY_URL_MAX], renewal_info[AUTHORITY_URL_MAX]; /* "": it has none */
     char nonce[AUTHORITY_URL_MAX]; /* the next request has it; "": none */
+    const char *profile;           /* of the certificates; "": none; borrowed */
+    bool requires_binding;         /* its accounts are bound to customers */
     uint32_t limit_s;              /* time limit of a request; 0: REQUEST_SECONDS */
     bool unreachable;              /* the last request for the directory had no answer */
     bool unanswered, timed_out;    /* the last request had none, within the time limit */

@@ -31,7 +31,10 @@ static uint32_t random_number(void)
 static void file_name(char name[FILE_NAME_BYTES], const struct certificate *certificate,
                       const char *suffix)
 {
-    snprintf(name, FILE_NAME_BYTES, "%s%s", certificate->name, suffix);
+    char base[ACME_NAME_MAX + 1];
+
+    config_acme_file(certificate->names, base);
+    snprintf(name, FILE_NAME_BYTES, "%s%s", base, suffix);
 }
 
 static void store_plan(const struct certificate *certificate, const struct acme *acme)
@@ -63,7 +66,7 @@ static void read_validity(struct certificate *certificate, const struct acme *ac
     chain = state_read(acme->directory, file);
     if (chain == NULL)
         return;
-    if (credentials_check(chain, NULL, certificate->name, (int64_t)time(NULL), &validity, why,
+    if (credentials_check(chain, NULL, certificate->names, (int64_t)time(NULL), &validity, why,
                           sizeof(why)) == 0) {
         certificate->not_before_s = validity.not_before_s;
         certificate->not_after_s = validity.not_after_s;
@@ -190,7 +193,12 @@ static void read_plan(struct certificate *certificate, const struct acme *acme)
 
 void certificate_init(struct certificate *certificate, const struct acme *acme, uint32_t number)
 {
-    *certificate = (struct certificate){.number = number, .name = acme->settings.name[number]};
+    const char *names = acme->settings.name[number];
+    struct span first;
+
+    *certificate = (struct certificate){.number = number, .names = names};
+    first = config_acme_next_name(&names);
+    snprintf(certificate->name, sizeof(certificate->name), "%.*s", (int)first.length, first.start);
     read_validity(certificate, acme);
     read_plan(certificate, acme);
 }
@@ -225,7 +233,7 @@ static int accept_chain(struct certificate *certificate, struct acme *acme, EVP_
     char *clean, *text;
     int failed = -1;
 
-    if (credentials_check(chain, key, certificate->name, (int64_t)time(NULL), &validity,
+    if (credentials_check(chain, key, certificate->names, (int64_t)time(NULL), &validity,
                           authority->why, sizeof(authority->why)) != 0)
         return -1;
     clean = credentials_clean(chain);
@@ -262,7 +270,7 @@ static int obtain_certificate(struct certificate *certificate, struct acme *acme
     if (certificate->key == NULL)
         certificate->key = credentials_new_key(acme->settings.key);
     request =
-        certificate->key != NULL ? credentials_request(certificate->key, certificate->name) : NULL;
+        certificate->key != NULL ? credentials_request(certificate->key, certificate->names) : NULL;
     if (request != NULL)
         chain = order_obtain(acme, certificate, request);
     else
@@ -350,6 +358,7 @@ static void check_renewal_info(struct certificate *certificate, struct acme *acm
 
 static void record_success(struct certificate *certificate, const struct acme *acme)
 {
+    const struct message_acme_certificate message = {certificate->number};
     int64_t soonest_s = (int64_t)time(NULL) + acme->settings.retry_ms / 1000;
     char until[UNITS_TEXT], next[UNITS_TEXT];
 
@@ -360,7 +369,7 @@ static void record_success(struct certificate *certificate, const struct acme *a
     if (certificate->next_s < soonest_s) /* the authority's clock, or its certificates, are odd */
         certificate->next_s = soonest_s;
     store_plan(certificate, acme);
-    link_report(acme->link, MESSAGE_ACME_CERTIFICATE, NULL, 0);
+    link_report(acme->link, MESSAGE_ACME_CERTIFICATE, &message, sizeof(message));
     link_log(acme->link, LEVEL_INFO, "%s: certificate obtained, valid until %s; renewal from %s",
              certificate->name, units_format_utc(until, sizeof(until), certificate->not_after_s),
              units_format_utc(next, sizeof(next), certificate->next_s));

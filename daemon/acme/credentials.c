@@ -1,9 +1,13 @@
 #include "daemon/acme/credentials.h"
 
+#include "daemon/base/memory_file.h"
+#include "daemon/config/acme.h"
+
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/sha.h>
 #include <openssl/x509v3.h>
@@ -82,15 +86,41 @@ EVP_PKEY *credentials_key_read(const char *text)
 
 /* Requests */
 
-static bool add_subject_name(X509_REQ *request, const char *name)
+/* Writes the next one of NAMES. Returns false at the end. */
+static bool next_name(const char **names, char name[ACME_NAME_MAX + 1])
+{
+    struct span next = config_acme_next_name(names);
+
+    snprintf(name, ACME_NAME_MAX + 1, "%.*s", (int)next.length, next.start);
+    return next.length > 0;
+}
+
+/* As in x509v3_config(5); the caller frees it. NULL: out of memory. */
+static char *subject_names(const char *names)
+{
+    char name[ACME_NAME_MAX + 1], *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    for (bool first = true; out != NULL && next_name(&names, name); first = false)
+        fprintf(out, "%s%s:%s", first ? "" : ",", config_acme_is_address(name) ? "IP" : "DNS",
+                name);
+    if (out != NULL && memstream_close(out, &text) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool add_subject_names(X509_REQ *request, const char *names)
 {
     STACK_OF(X509_EXTENSION) *extensions = sk_X509_EXTENSION_new_null();
-    char value[300];
-    X509_EXTENSION *extension;
+    char *value = subject_names(names);
+    X509_EXTENSION *extension = NULL;
     bool added = false;
 
-    snprintf(value, sizeof(value), "DNS:%s", name);
-    extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, value);
+    if (value != NULL)
+        extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, value);
+    free(value);
     if (extensions != NULL && extension != NULL &&
         sk_X509_EXTENSION_push(extensions, extension) > 0) {
         extension = NULL;
@@ -101,7 +131,7 @@ static bool add_subject_name(X509_REQ *request, const char *name)
     return added;
 }
 
-char *credentials_request(EVP_PKEY *key, const char *name)
+char *credentials_request(EVP_PKEY *key, const char *names)
 {
     X509_REQ *request = X509_REQ_new();
     unsigned char *der = NULL;
@@ -109,7 +139,7 @@ char *credentials_request(EVP_PKEY *key, const char *name)
     char *text = NULL;
 
     if (request != NULL && X509_REQ_set_version(request, X509_REQ_VERSION_1) == 1 &&
-        X509_REQ_set_pubkey(request, key) == 1 && add_subject_name(request, name) &&
+        X509_REQ_set_pubkey(request, key) == 1 && add_subject_names(request, names) &&
         X509_REQ_sign(request, key, EVP_sha256()) > 0)
         length = i2d_X509_REQ(request, &der);
     if (length > 0)
@@ -129,7 +159,18 @@ static int64_t seconds_of_asn1(const ASN1_TIME *when)
     return ASN1_TIME_to_tm(when, &fields) == 1 ? (int64_t)timegm(&fields) : 0;
 }
 
-int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_t now_s,
+static bool is_for_all_names(X509 *leaf, const char *names)
+{
+    char name[ACME_NAME_MAX + 1];
+
+    while (next_name(&names, name))
+        if (config_acme_is_address(name) ? X509_check_ip_asc(leaf, name, 0) != 1
+                                         : X509_check_host(leaf, name, 0, 0, NULL) != 1)
+            return false;
+    return true;
+}
+
+int credentials_check(const char *chain, EVP_PKEY *key, const char *names, int64_t now_s,
                       struct credentials_validity *validity, char *why, size_t size)
 {
     BIO *memory = BIO_new_mem_buf(chain, -1);
@@ -141,7 +182,7 @@ int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_
         validity->not_before_s = seconds_of_asn1(X509_get0_notBefore(leaf));
         validity->not_after_s = seconds_of_asn1(X509_get0_notAfter(leaf));
         fault = key != NULL && X509_check_private_key(leaf, key) != 1 ? "it belongs to another key"
-                : X509_check_host(leaf, name, 0, 0, NULL) != 1        ? "it is not for this name"
+                : !is_for_all_names(leaf, names)                      ? "it is not for this name"
                 : validity->not_before_s >= validity->not_after_s     ? "its times are not valid"
                 : validity->not_after_s <= now_s                      ? "it has expired"
                                                                       : NULL;
@@ -253,6 +294,23 @@ int jws_thumbprint(EVP_PKEY *key, char text[JWS_THUMBPRINT_BYTES])
     return failed;
 }
 
+int jws_record_value(const char *token, const char *thumbprint, char text[JWS_THUMBPRINT_BYTES])
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    char *authorization = NULL, *encoded = NULL;
+
+    if (asprintf(&authorization, "%s.%s", token, thumbprint) < 0)
+        return -1;
+    SHA256((const unsigned char *)authorization, strlen(authorization), digest);
+    free(authorization);
+    encoded = base64url(digest, sizeof(digest));
+    if (encoded == NULL)
+        return -1;
+    snprintf(text, JWS_THUMBPRINT_BYTES, "%s", encoded);
+    free(encoded);
+    return 0;
+}
+
 /* ES256 is two numbers of 32 bytes (RFC 7518 section 3.4), not the DER that OpenSSL makes. */
 static char *sign_text(EVP_PKEY *key, const char *text)
 {
@@ -319,4 +377,66 @@ char *jws_sign(EVP_PKEY *key, const struct jws_header *header, json_t *payload)
     free(text);
     free(signature);
     return body;
+}
+
+/* TEXT in base64url as bytes, which the caller frees; NULL: not valid, or out of memory. */
+static unsigned char *decode_base64url(const char *text, size_t *length)
+{
+    size_t given = strcspn(text, "="), padded = (given + 3) / 4 * 4;
+    char *copy = malloc(padded + 1);
+    unsigned char *bytes = malloc(padded + 1);
+    int decoded = -1;
+
+    if (copy != NULL && bytes != NULL && given > 0) {
+        for (size_t i = 0; i < padded; i++)
+            copy[i] = i >= given ? '=' : text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        decoded = EVP_DecodeBlock(bytes, (const unsigned char *)copy, (int)padded);
+        OPENSSL_cleanse(copy, padded);
+    }
+    free(copy);
+    *length = decoded > 0 ? (size_t)decoded - (padded - given) : 0;
+    if (decoded > 0)
+        return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* The HMAC of TEXT (RFC 7518 section 3.2), in base64url, which the caller frees. */
+static char *authenticate_text(const char *secret, const char *text)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE], *bytes;
+    unsigned int digest_length = 0;
+    size_t length;
+    char *encoded = NULL;
+
+    bytes = decode_base64url(secret, &length);
+    if (bytes == NULL)
+        return NULL;
+    if (HMAC(EVP_sha256(), bytes, (int)length, (const unsigned char *)text, strlen(text), digest,
+             &digest_length) != NULL)
+        encoded = base64url(digest, digest_length);
+    OPENSSL_cleanse(bytes, length);
+    free(bytes);
+    return encoded;
+}
+
+json_t *jws_binding(EVP_PKEY *key, const char *url, const char *kid, const char *secret)
+{
+    char *protected =
+        encode_json(json_pack("{s:s, s:s, s:s}", "alg", "HS256", "kid", kid, "url", url));
+    char *content = encode_json(jws_public_key(key)), *text = NULL, *signature = NULL;
+    json_t *binding = NULL;
+
+    if (protected != NULL && content != NULL && asprintf(&text, "%s.%s", protected, content) < 0)
+        text = NULL;
+    if (text != NULL)
+        signature = authenticate_text(secret, text);
+    if (signature != NULL)
+        binding = json_pack("{s:s, s:s, s:s}", "protected", protected, "payload", content,
+                            "signature", signature);
+    free(protected);
+    free(content);
+    free(text);
+    free(signature);
+    return binding;
 }

@@ -24,10 +24,10 @@ char *credentials_key_text(EVP_PKEY *key);
 EVP_PKEY *credentials_key_read(const char *text);
 
 /*
- * A signing request (RFC 2986) for NAME with KEY, in base64url, which the caller frees. NULL: out
- * of memory.
+ * A signing request (RFC 2986) for NAMES, which are separated by blanks, with KEY, in base64url,
+ * which the caller frees. NULL: out of memory.
  */
-char *credentials_request(EVP_PKEY *key, const char *name);
+char *credentials_request(EVP_PKEY *key, const char *names);
 
 /* When the first certificate of a PEM text is valid, in seconds since 1970. */
 struct credentials_validity {
@@ -35,10 +35,10 @@ struct credentials_validity {
 };
 
 /*
- * Checks that the first certificate of CHAIN, PEM text, is for NAME, belongs to KEY (NULL: any key)
+ * Checks that the first certificate of CHAIN, PEM text, is for all NAMES, belongs to KEY (NULL: any key)
  * and is valid at NOW_S. Returns 0 with VALIDITY, or -1 with WHY.
  */
-int credentials_check(const char *chain, EVP_PKEY *key, const char *name, int64_t now_s,
+int credentials_check(const char *chain, EVP_PKEY *key, const char *names, int64_t now_s,
                       struct credentials_validity *validity, char *why, size_t size);
 
 enum { CREDENTIALS_ID_BYTES = 128 };
@@ -66,6 +66,18 @@ json_t *jws_public_key(EVP_PKEY *key);
 
 /* The thumbprint of KEY (RFC 7638): 43 characters and a NUL. Returns 0, or -1. */
 int jws_thumbprint(EVP_PKEY *key, char text[JWS_THUMBPRINT_BYTES]);
+
+/*
+ * The value of the DNS record for TOKEN (RFC 8555 section 8.4): 43 characters and a NUL. Returns 0,
+ * or -1: out of memory.
+ */
+int jws_record_value(const char *token, const char *thumbprint, char text[JWS_THUMBPRINT_BYTES]);
+
+/*
+ * The binding of the account with KEY to the customer KID (RFC 8555 section 7.3.4) by the HMAC key
+ * SECRET, in base64url, for the URL of newAccount. NULL: SECRET is not valid, or out of memory.
+ */
+json_t *jws_binding(EVP_PKEY *key, const char *url, const char *kid, const char *secret);
 
 /* What a request is signed with. All borrowed. */
 struct jws_header {

@@ -9,6 +9,7 @@
 #include "daemon/acme/authority.h"
 #include "daemon/acme/credentials.h"
 #include "daemon/acme/link.h"
+#include "daemon/config/acme.h"
 #include "daemon/config/config.h"
 
 /* From the command line, which the master writes. */
@@ -17,11 +18,13 @@ struct acme_settings {
     bool without_jail;
     const char *state_dir, *ca_file, *email; /* ca_file and email: "" is none */
     const char *directory;                   /* URL */
+    const char *profile, *eab_kid;           /* "": none */
+    const char *eab_key;                     /* base64url */
     enum config_acme_key key;
     uint32_t retry_ms;
     enum challenge_kind challenge[CHALLENGE_KINDS]; /* the preferred one first */
     size_t challenge_count;
-    char *const *name;
+    char *const *name; /* the names of each certificate, separated by blanks */
     size_t name_count;
 };
 
@@ -41,8 +44,9 @@ struct renewal_window {
 };
 
 struct certificate {
-    uint32_t number;                   /* position of the name in the configuration */
-    const char *name;                  /* borrowed */
+    uint32_t number;                   /* position in the configuration */
+    const char *names;                 /* separated by blanks; borrowed */
+    char name[ACME_NAME_MAX + 1];      /* the first one, for messages */
     int64_t not_before_s, not_after_s; /* validity of the one in use; 0: none */
     int64_t next_s;                    /* when it is requested next */
     int64_t refused_until_s;           /* no attempt before, by the authority's request; 0: none */

@@ -14,8 +14,10 @@ struct link {
     struct event_base *base;
     struct channel *channel;
     struct event *timer;
-    bool ended;          /* the master has gone, or closed the channel */
-    bool set;            /* the workers answer the last challenge */
+    bool ended;        /* the master has gone, or closed the channel */
+    bool set;          /* the workers answer the last challenge */
+    bool record_ended; /* the program for the last DNS record has */
+    struct message_acme_record_done record;
     bool requested;      /* the master has requested something since the last wait for it */
     uint32_t key_change; /* last requested; 0: none */
     uint32_t renewal[ACME_NAMES_MAX]; /* last requested, by the number of the name; 0: none */
@@ -31,6 +33,9 @@ static void on_link_message(void *owner, int kind, const void *data, size_t leng
     (void)length, (void)fd;
     if (kind == MESSAGE_ACME_CHALLENGE_SET) {
         link->set = true;
+    } else if (kind == MESSAGE_ACME_RECORD_DONE) {
+        memcpy(&link->record, data, sizeof(link->record));
+        link->record_ended = true;
     } else if (kind == MESSAGE_ACME_CHANGE_KEY) {
         link->key_change = change->change;
         link->requested = true;
@@ -178,6 +183,22 @@ int link_publish(struct link *link, const struct message_acme_challenge *challen
         run_loop(link, 1000);
     }
     return link->ended ? -1 : 0;
+}
+
+int link_run_record(struct link *link, const struct message_acme_record *record, char *why,
+                    size_t size)
+{
+    link->record_ended = false;
+    if (channel_send(link->channel, MESSAGE_ACME_RECORD, record, sizeof(*record), -1, false) != 0)
+        link->ended = true;
+    while (!link->record_ended && !link->ended) {
+        show_life(link);
+        run_loop(link, 1000);
+    }
+    if (link->record_ended && link->record.good)
+        return 0;
+    snprintf(why, size, "%s", link->record_ended ? link->record.error : "the server stops");
+    return -1;
 }
 
 void link_report(struct link *link, enum message_kind kind, const void *data, size_t length)

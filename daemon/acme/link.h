@@ -42,6 +42,13 @@ void link_log(struct link *link, enum level level, const char *format, ...) PRIN
  */
 int link_publish(struct link *link, const struct message_acme_challenge *challenge);
 
+/*
+ * Has the master run the program for RECORD. Returns 0, or -1 with WHY: it has failed, or the
+ * process must end.
+ */
+int link_run_record(struct link *link, const struct message_acme_record *record, char *why,
+                    size_t size);
+
 /* Sends a message that needs no answer: MESSAGE_ACME_PLAN, _KEY_CHANGED or _CERTIFICATE. */
 void link_report(struct link *link, enum message_kind kind, const void *data, size_t length);
 

@@ -134,8 +134,10 @@ static int load_files_and_libraries(struct acme *acme, char *why, size_t size)
         }
     }
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-    if (authority_init(&acme->authority, settings->directory, ca) == 0)
+    if (authority_init(&acme->authority, settings->directory, ca) == 0) {
+        acme->authority.profile = settings->profile;
         return 0;
+    }
     snprintf(why, size, "out of memory");
     return -1;
 }
@@ -287,6 +289,16 @@ static int read_descriptor(const char *text)
                : -1;
 }
 
+/* Not an option, which other users could read. The sandbox overwrites the environment. */
+static void read_secret(struct acme_settings *settings)
+{
+    const char *key = getenv(ACME_EAB_KEY_VARIABLE);
+    char *copy = key != NULL ? strdup(key) : NULL;
+
+    if (copy != NULL)
+        settings->eab_key = copy;
+}
+
 /* Returns 0, or -1: not as the master writes it. */
 static int read_options(struct program *program, int argc, char **argv)
 {
@@ -296,13 +308,22 @@ static int read_options(struct program *program, int argc, char **argv)
         {"state-dir", required_argument, NULL, 's'}, {"ca-file", required_argument, NULL, 'a'},
         {"directory", required_argument, NULL, 'd'}, {"email", required_argument, NULL, 'e'},
         {"rsa2048", no_argument, NULL, 'k'},         {"retry-ms", required_argument, NULL, 'r'},
-        {"challenge", required_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+        {"challenge", required_argument, NULL, 'h'}, {"profile", required_argument, NULL, 'p'},
+        {"eab-kid", required_argument, NULL, 'b'},   {NULL, 0, NULL, 0}};
     struct acme_settings *settings = &program->acme.settings;
     int option;
 
     program->channel = -1;
-    *settings = (struct acme_settings){
-        .user = "", .group = "", .ca_file = "", .email = "", .state_dir = "", .directory = ""};
+    *settings = (struct acme_settings){.user = "",
+                                       .group = "",
+                                       .ca_file = "",
+                                       .email = "",
+                                       .state_dir = "",
+                                       .directory = "",
+                                       .profile = "",
+                                       .eab_kid = "",
+                                       .eab_key = ""};
+    read_secret(settings);
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         switch (option) {
         case 'c':
@@ -334,6 +355,12 @@ static int read_options(struct program *program, int argc, char **argv)
             break;
         case 'r':
             settings->retry_ms = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'p':
+            settings->profile = optarg;
+            break;
+        case 'b':
+            settings->eab_kid = optarg;
             break;
         case 'h':
             for (enum challenge_kind kind = 0; kind < CHALLENGE_KINDS; kind++)

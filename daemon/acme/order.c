@@ -10,8 +10,8 @@
 enum {
     POLL_FIRST_MS = 250,
     POLL_MAX_MS = 10 * 1000,
-    POLL_SECONDS = 300, /* a longer authorization or order has failed */
-    AUTHORIZATIONS_MAX = 8,
+    AUTHORIZATIONS_MAX = 7, /* besides one for each name */
+    POLL_SECONDS = 300,     /* a longer authorization or order has failed */
 };
 
 struct order {
@@ -83,18 +83,42 @@ static int await_status(const struct order *order, const char *url, const char *
 
 /* Challenges */
 
+/* A name of the certificate while it is authorized. */
+struct authorized_name {
+    uint32_t part;      /* its number in the certificate */
+    uint32_t remaining; /* names that follow */
+    char text[ACME_NAME_MAX + 1];
+    enum challenge_kind kinds[CHALLENGE_KINDS]; /* by which it may be checked */
+    size_t kind_count;
+};
+
+/* A wildcard is checked by a DNS record, an address by http-01. */
+static void find_kinds(const struct acme_settings *settings, struct authorized_name *name)
+{
+    bool only_dns = settings->challenge_count == 1, wildcard = name->text[0] == '*';
+
+    name->kind_count = 0;
+    for (size_t i = 0; i < settings->challenge_count; i++) {
+        enum challenge_kind kind = settings->challenge[i];
+
+        if (wildcard                             ? kind == CHALLENGE_DNS_01
+            : config_acme_is_address(name->text) ? kind == CHALLENGE_HTTP_01
+                                                 : kind != CHALLENGE_DNS_01 || only_dns)
+            name->kinds[name->kind_count++] = kind;
+    }
+}
+
 /*
  * The first challenge of [acme] challenge that the authority offers, or NULL. Each attempt after a
  * failed one begins with another kind, if several may be used.
  */
-static const json_t *find_challenge(const struct order *order, const json_t *authorization,
-                                    enum challenge_kind *kind)
+static const json_t *find_challenge(const struct order *order, const struct authorized_name *name,
+                                    const json_t *authorization, enum challenge_kind *kind)
 {
-    const struct acme_settings *settings = &order->acme->settings;
     const json_t *list = json_object_get(authorization, "challenges");
 
-    for (size_t i = 0; i < settings->challenge_count; i++) {
-        *kind = settings->challenge[(order->certificate->failures + i) % settings->challenge_count];
+    for (size_t i = 0; i < name->kind_count; i++) {
+        *kind = name->kinds[(order->certificate->failures + i) % name->kind_count];
         for (size_t k = 0; k < json_array_size(list); k++)
             if (strcmp(authority_text(json_array_get(list, k), "type"),
                        config_acme_challenge_name(*kind)) == 0)
@@ -103,24 +127,29 @@ static const json_t *find_challenge(const struct order *order, const json_t *aut
     return NULL;
 }
 
-static int fail_without_challenge(const struct order *order)
+static int fail_without_challenge(const struct order *order, const struct authorized_name *name)
 {
-    const struct acme_settings *settings = &order->acme->settings;
-    size_t count = settings->challenge_count, first = order->certificate->failures % count;
+    size_t count = name->kind_count, first;
 
+    if (count == 0)
+        return authority_fail(order->authority, "%s cannot be checked by the challenge of [acme]",
+                              name->text);
+    first = order->certificate->failures % count;
     return authority_fail(
         order->authority, "the authority offers no %s%s%s challenge",
-        config_acme_challenge_name(settings->challenge[first]), count > 1 ? " and no " : "",
-        count > 1 ? config_acme_challenge_name(settings->challenge[(first + 1) % count]) : "");
+        config_acme_challenge_name(name->kinds[first]), count > 1 ? " and no " : "",
+        count > 1 ? config_acme_challenge_name(name->kinds[(first + 1) % count]) : "");
 }
 
 /*
  * Has the workers answer TOKEN; "": no challenge any more. Returns when they do: 0, or -1 if the
  * process must end.
  */
-static int publish_challenge(const struct order *order, enum challenge_kind kind, const char *token)
+static int publish_challenge(const struct order *order, const struct authorized_name *name,
+                             enum challenge_kind kind, const char *token)
 {
-    struct message_acme_challenge challenge = {.name = order->certificate->number, .kind = kind};
+    struct message_acme_challenge challenge = {
+        .name = order->certificate->number, .part = name->part, .kind = kind};
 
     snprintf(challenge.token, sizeof(challenge.token), "%s", token);
     snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", order->acme->thumbprint);
@@ -128,8 +157,52 @@ static int publish_challenge(const struct order *order, enum challenge_kind kind
         return -1;
     if (token[0] != '\0')
         link_log(order->acme->link, LEVEL_INFO, "%s: the authority may now check the name by %s",
-                 order->certificate->name, config_acme_challenge_name(kind));
+                 name->text, config_acme_challenge_name(kind));
     return 0;
+}
+
+/* Makes or removes the DNS record for TOKEN. Returns 0, or -1 with authority->why. */
+static int change_record(const struct order *order, const struct authorized_name *name,
+                         const char *token, bool remove)
+{
+    struct authority *authority = order->authority;
+    struct message_acme_record record = {.name = order->certificate->number,
+                                         .part = name->part,
+                                         .remove = remove,
+                                         .remaining = name->remaining};
+    char why[AUTHORITY_WHY];
+
+    if (jws_record_value(token, order->acme->thumbprint, record.value) != 0)
+        return authority_fail(authority, "out of memory");
+    if (link_run_record(order->acme->link, &record, why, sizeof(why)) != 0)
+        return authority_fail(authority, "%s", why);
+    return 0;
+}
+
+/* Has KIND of challenge with TOKEN answered. Returns 0, or -1 with authority->why. */
+static int prepare_challenge(const struct order *order, const struct authorized_name *name,
+                             enum challenge_kind kind, const char *token)
+{
+    if (kind == CHALLENGE_DNS_01)
+        return change_record(order, name, token, false);
+    return publish_challenge(order, name, kind, token) == 0 ? 0 : fail_stopped(order->authority);
+}
+
+/* Nothing answers it any more. Keeps authority->why. */
+static void withdraw_challenge(const struct order *order, const struct authorized_name *name,
+                               enum challenge_kind kind, const char *token)
+{
+    char why[AUTHORITY_WHY];
+
+    if (kind != CHALLENGE_DNS_01) {
+        publish_challenge(order, name, kind, "");
+        return;
+    }
+    memcpy(why, order->authority->why, sizeof(why));
+    if (change_record(order, name, token, true) != 0 && link_pulse(order->acme->link))
+        link_log(order->acme->link, LEVEL_WARN, "%s: the DNS record may be left: %s", name->text,
+                 order->authority->why);
+    memcpy(order->authority->why, why, sizeof(why));
 }
 
 static bool is_token(const char *token)
@@ -145,8 +218,8 @@ static bool is_token(const char *token)
  * Publishes CHALLENGE of KIND, has the authority look for it, and waits for the result in
  * *AUTHORIZATION.
  */
-static int respond_to_challenge(const struct order *order, const char *url,
-                                enum challenge_kind kind, const json_t *challenge,
+static int respond_to_challenge(const struct order *order, const struct authorized_name *name,
+                                const char *url, enum challenge_kind kind, const json_t *challenge,
                                 json_t **authorization)
 {
     struct authority *authority = order->authority;
@@ -157,8 +230,8 @@ static int respond_to_challenge(const struct order *order, const char *url,
     snprintf(where, sizeof(where), "%s", authority_text(challenge, "url"));
     if (!is_token(authority_text(challenge, "token")))
         return authority_fail(authority, "the token of the challenge is not valid");
-    if (publish_challenge(order, kind, authority_text(challenge, "token")) != 0)
-        return fail_stopped(authority);
+    if (prepare_challenge(order, name, kind, authority_text(challenge, "token")) != 0)
+        return -1;
     if (authority_post(authority, where, json_object(), &answer) != 0)
         return -1;
     authority_answer_free(&answer);
@@ -167,21 +240,62 @@ static int respond_to_challenge(const struct order *order, const char *url,
     return await_status(order, url, "pending", authorization);
 }
 
-static int authorize_name(const struct order *order, const char *url)
+/* Checks the name of AUTHORIZATION, which is pending. */
+static int check_name(const struct order *order, const struct authorized_name *name,
+                      const char *url, json_t **authorization)
+{
+    enum challenge_kind kind = CHALLENGE_HTTP_01;
+    const json_t *challenge = find_challenge(order, name, *authorization, &kind);
+    char token[ACME_TOKEN_BYTES];
+    int failed;
+
+    if (challenge == NULL)
+        return fail_without_challenge(order, name);
+    snprintf(token, sizeof(token), "%s", authority_text(challenge, "token"));
+    failed = respond_to_challenge(order, name, url, kind, challenge, authorization);
+    withdraw_challenge(order, name, kind, token);
+    return failed;
+}
+
+/* The name of the certificate that AUTHORIZATION, the one with NUMBER, is for. */
+static int find_authorized_name(const struct order *order, const json_t *authorization,
+                                size_t number, struct authorized_name *found)
+{
+    const char *value = authority_text(json_object_get(authorization, "identifier"), "value");
+    bool wildcard = json_is_true(json_object_get(authorization, "wildcard"));
+    const char *names = order->certificate->names;
+    struct span name;
+
+    for (uint32_t part = 0; (name = config_acme_next_name(&names)).length > 0; part++) {
+        struct span rest = name;
+
+        if (wildcard && name.length > 2 && name.start[0] == '*')
+            rest = (struct span){name.start + 2, name.length - 2};
+        if (value[0] == '\0' ? part != number
+                             : (wildcard != (name.start[0] == '*') ||
+                                !span_is_nocase(rest, (struct span){value, strlen(value)})))
+            continue;
+        found->part = part;
+        snprintf(found->text, sizeof(found->text), "%.*s", (int)name.length, name.start);
+        find_kinds(&order->acme->settings, found);
+        return 0;
+    }
+    return authority_fail(order->authority,
+                          "the order has an authorization for another name, '%.60s'", value);
+}
+
+static int authorize_name(const struct order *order, const char *url, size_t number, size_t count)
 {
     json_t *authorization = NULL;
-    const json_t *challenge, *list, *refused;
-    enum challenge_kind kind = CHALLENGE_HTTP_01;
+    const json_t *list, *refused;
+    struct authorized_name name = {.remaining = (uint32_t)(count - number - 1)};
     uint32_t retry_s;
     int failed = refresh_json(order->authority, url, &authorization, &retry_s);
 
-    if (failed == 0 && strcmp(order_status(authorization), "pending") == 0) {
-        challenge = find_challenge(order, authorization, &kind);
-        failed = challenge != NULL
-                     ? respond_to_challenge(order, url, kind, challenge, &authorization)
-                     : fail_without_challenge(order);
-        publish_challenge(order, kind, "");
-    }
+    if (failed == 0 && strcmp(order_status(authorization), "pending") == 0)
+        failed = find_authorized_name(order, authorization, number, &name) == 0
+                     ? check_name(order, &name, url, &authorization)
+                     : -1;
     if (failed == 0 && strcmp(order_status(authorization), "valid") != 0) {
         list = json_object_get(authorization, "challenges");
         refused = authorization; /* the error may be in a challenge */
@@ -201,9 +315,20 @@ static int request_order(const struct order *order, const char *replaces,
                          struct authority_answer *answer)
 {
     struct authority *authority = order->authority;
-    json_t *payload = json_pack("{s:[{s:s, s:s}], s:s*}", "identifiers", "type", "dns", "value",
-                                order->certificate->name, "replaces", replaces);
+    const char *names = order->certificate->names;
+    json_t *list = json_array(), *payload;
+    struct span name;
 
+    while ((name = config_acme_next_name(&names)).length > 0) {
+        char text[ACME_NAME_MAX + 1];
+
+        snprintf(text, sizeof(text), "%.*s", (int)name.length, name.start);
+        json_array_append_new(list, json_pack("{s:s, s:s}", "type",
+                                              config_acme_is_address(text) ? "ip" : "dns", "value",
+                                              text));
+    }
+    payload = json_pack("{s:o, s:s*, s:s*}", "identifiers", list, "replaces", replaces, "profile",
+                        authority->profile[0] != '\0' ? authority->profile : NULL);
     if (payload == NULL)
         return authority_fail(authority, "out of memory");
     return authority_post(authority, authority->new_order, payload, answer);
@@ -253,16 +378,19 @@ static int continue_order(struct order *order)
 static int authorize_all(const struct order *order)
 {
     json_t *list = json_object_get(order->json, "authorizations");
+    size_t count = json_array_size(list), most = AUTHORIZATIONS_MAX;
+    const char *names = order->certificate->names;
     int failed = 0;
 
-    if (json_array_size(list) == 0 || json_array_size(list) > AUTHORIZATIONS_MAX)
-        return authority_fail(order->authority, "the order has %zu authorizations",
-                              json_array_size(list));
-    for (size_t i = 0; i < json_array_size(list) && failed == 0; i++) {
+    while (config_acme_next_name(&names).length > 0)
+        most++;
+    if (count == 0 || count > most)
+        return authority_fail(order->authority, "the order has %zu authorizations", count);
+    for (size_t i = 0; i < count && failed == 0; i++) {
         const char *url = json_string_value(json_array_get(list, i));
 
         failed = url != NULL
-                     ? authorize_name(order, url)
+                     ? authorize_name(order, url, i, count)
                      : authority_fail(order->authority, "the order has no valid authorizations");
     }
     return failed;

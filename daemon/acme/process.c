@@ -24,9 +24,8 @@ enum { QUEUED_BYTES_MAX = 64 * 1024, EVENTS_PER_SECOND = 20 };
 
 /* The state directory */
 
-/* Looks up the user of the process. Returns 0, or -1 with WHY. */
-static int find_acme_identity(const struct config *config, struct identity *identity, char *why,
-                              size_t size)
+int acme_find_identity(const struct config *config, struct identity *identity, char *why,
+                       size_t size)
 {
     const char *user = config_acme_user(config);
     bool own = user[0] != '\0';
@@ -136,7 +135,7 @@ int acme_open_state(const struct config *config, char *why, size_t size)
     char cause[PATH_MAX + 512];
     int fd;
 
-    if (find_acme_identity(config, &identity, why, size) != 0)
+    if (acme_find_identity(config, &identity, why, size) != 0)
         return -1;
     fd = directory_open(config->acme_state_dir, true, cause, sizeof(cause));
     if (fd >= 0 && take_state_directory(fd, &identity) == 0)
@@ -190,17 +189,123 @@ static void keep_plan(struct acme_process *process, const struct message_acme_pl
     memcpy(plan->error, message->error, sizeof(plan->error));
 }
 
+/* Writes name PART of certificate NUMBER. Returns false if there is none. */
+static bool copy_name(const struct acme_process *process, uint32_t number, uint32_t part,
+                      char name[ACME_NAME_MAX + 1])
+{
+    const char *names = number < process->plan_count ? process->plan[number].names : "";
+    struct span next;
+
+    while ((next = config_acme_next_name(&names)).length > 0 && part > 0)
+        part--;
+    snprintf(name, ACME_NAME_MAX + 1, "%.*s", (int)next.length, next.start);
+    return next.length > 0;
+}
+
+/* Programs of the administrator */
+
+static void report_record(const struct acme_process *process, bool good, const char *why)
+{
+    struct message_acme_record_done done = {.good = good};
+
+    snprintf(done.error, sizeof(done.error), "%s", good ? "" : why);
+    if (process->child.channel != NULL)
+        channel_send(process->child.channel, MESSAGE_ACME_RECORD_DONE, &done, sizeof(done), -1,
+                     false);
+}
+
+/* NAMES, separated by commas, in TEXT. */
+static void list_names(const char *names, char *text, size_t size)
+{
+    snprintf(text, size, "%s", names);
+    for (; *text != '\0'; text++)
+        *text = *text == ' ' ? ',' : *text;
+}
+
+/* With the variables of certbot's hooks. */
+static void change_record(struct acme_process *process, const struct message_acme_record *message)
+{
+    char name[ACME_NAME_MAX + 1], all[HOOK_OUTPUT_BYTES], remaining[16], why[512];
+    struct acme_hook_call call = {.config = process->config,
+                                  .key = "dns_hook",
+                                  .program = process->config->acme_dns_hook,
+                                  .argument = message->remove ? "cleanup" : "auth",
+                                  .variable = {"CERTBOT_DOMAIN", "CERTBOT_VALIDATION",
+                                               "CERTBOT_REMAINING_CHALLENGES",
+                                               "CERTBOT_ALL_DOMAINS", "CERTBOT_AUTH_OUTPUT"},
+                                  .count = message->remove ? 5 : 4};
+
+    if (process->config->acme_dns_hook[0] == '\0' || process->dns_hook.pid != 0 ||
+        !copy_name(process, message->name, message->part, name)) {
+        channel_fail(process->child.channel, "requested a DNS record that it cannot need");
+        return;
+    }
+    list_names(process->plan[message->name].names, all, sizeof(all));
+    snprintf(remaining, sizeof(remaining), "%u", message->remaining);
+    call.value[0] = strncmp(name, "*.", 2) == 0 ? name + 2 : name;
+    call.value[1] = message->value;
+    call.value[2] = remaining;
+    call.value[3] = all;
+    call.value[4] = process->dns_output;
+    if (acme_hook_start(&process->dns_hook, &call, why, sizeof(why)) != 0)
+        report_record(process, false, why);
+}
+
+void acme_process_deploy(struct acme_process *process, const struct config *config)
+{
+    char file[ACME_NAME_MAX + 1], path[PATH_MAX], why[512];
+    struct acme_hook_call call = {.config = config,
+                                  .key = "deploy_hook",
+                                  .program = config->acme_deploy_hook,
+                                  .argument = "deploy",
+                                  .variable = {"RENEWED_DOMAINS", "RENEWED_FILE"},
+                                  .count = 2};
+
+    for (size_t i = 0; i < process->plan_count && process->deploy_hook.pid == 0; i++) {
+        struct acme_plan *plan = &process->plan[i];
+
+        if (!plan->deploys)
+            continue;
+        plan->deploys = false;
+        if (config->acme_deploy_hook[0] == '\0')
+            continue;
+        config_acme_file(plan->names, file);
+        snprintf(path, sizeof(path), "%s/%s.pem", config->acme_state_dir, file);
+        call.value[0] = plan->names;
+        call.value[1] = path;
+        if (acme_hook_start(&process->deploy_hook, &call, why, sizeof(why)) != 0)
+            event_log(LEVEL_ERROR, "ACME: %s: %s", plan->name, why);
+    }
+}
+
+bool acme_process_hook_reaped(struct acme_process *process, pid_t pid, int status)
+{
+    struct acme_hook_result result;
+
+    if (acme_hook_reaped(&process->dns_hook, pid, status, &result)) {
+        memcpy(process->dns_output, result.output, sizeof(process->dns_output));
+        report_record(process, result.good, result.why);
+        return true;
+    }
+    if (!acme_hook_reaped(&process->deploy_hook, pid, status, &result))
+        return false;
+    if (result.good)
+        event_log(LEVEL_INFO, "ACME: deploy_hook has run");
+    else
+        event_log(LEVEL_ERROR, "ACME: %s", result.why);
+    return true;
+}
+
 /* The workers answer the challenge from now on. Its name is that of the configuration. */
 static void publish_acme_challenge(struct acme_process *process,
                                    const struct message_acme_challenge *message)
 {
     struct challenge_copy challenge = {.kind = (enum challenge_kind)message->kind};
 
-    if (message->name >= process->plan_count) {
+    if (!copy_name(process, message->name, message->part, challenge.name)) {
         channel_fail(process->child.channel, "sent the challenge of a name that it was not given");
         return;
     }
-    snprintf(challenge.name, sizeof(challenge.name), "%s", process->plan[message->name].name);
     snprintf(challenge.token, sizeof(challenge.token), "%s", message->token);
     snprintf(challenge.thumbprint, sizeof(challenge.thumbprint), "%s", message->thumbprint);
     segment_store_challenge(process->segment, &challenge);
@@ -211,6 +316,7 @@ static void on_acme_report(void *owner, int kind, const void *data, size_t lengt
 {
     struct acme_process *process = owner;
     const struct message_acme_key_changed *changed;
+    const struct message_acme_certificate *certificate;
 
     (void)length, (void)fd;
     process->child.heard_ns = clock_monotonic_ns();
@@ -229,7 +335,13 @@ static void on_acme_report(void *owner, int kind, const void *data, size_t lengt
         process->key_change.ended = changed->change;
         memcpy(process->key_change.error, changed->error, sizeof(process->key_change.error));
         break;
+    case MESSAGE_ACME_RECORD:
+        change_record(process, data);
+        break;
     case MESSAGE_ACME_CERTIFICATE:
+        certificate = data;
+        if (certificate->name < process->plan_count)
+            process->plan[certificate->name].deploys = true;
         process->renewed(process->context);
         break;
     default:
@@ -264,7 +376,7 @@ static int open_program(void)
 /* In the child: executes webserverd-acme, whose options these are. */
 static int execute_program(void *argument)
 {
-    enum { OPTIONS_MAX = 32 };
+    enum { OPTIONS_MAX = 48 };
     const struct acme_setup *setup = argument;
     const struct config *config = setup->config;
     const struct config_words *names = &config->acme_names;
@@ -287,7 +399,12 @@ static int execute_program(void *argument)
         {"--directory", config_acme_directory(config)},
         {"--email", config->acme_email},
         {"--retry-ms", retry},
+        {"--profile", config->acme_profile},
+        {"--eab-kid", config->acme_eab_kid},
     };
+
+    if (config->acme_eab_key[0] != '\0') /* other users can read options */
+        setenv(ACME_EAB_KEY_VARIABLE, config->acme_eab_key, 1);
     argv[count++] = title;
     for (size_t i = 0; i < ARRAY_LENGTH(valued); i++) {
         argv[count++] = valued[i][0];
@@ -313,19 +430,39 @@ static int execute_program(void *argument)
     _exit(EXIT_FAILURE);
 }
 
+static void free_plans(struct acme_process *process)
+{
+    for (size_t i = 0; i < process->plan_count; i++)
+        free(process->plan[i].names);
+    free(process->plan);
+    process->plan = NULL;
+    process->plan_count = 0;
+}
+
 /* Plans for the names of the configuration, which are perhaps others. Returns 0, or -1. */
 static int forget_plans(struct acme_process *process, const struct config_words *names)
 {
+    struct acme_plan *plan = calloc(names->count, sizeof(*plan));
+    bool complete = plan != NULL;
+
     process->key_change = (struct acme_key_change){0};
-    free(process->plan);
-    process->plan_count = 0;
-    process->plan = calloc(names->count, sizeof(*process->plan));
-    if (process->plan == NULL)
-        return -1;
-    process->plan_count = names->count;
-    for (size_t i = 0; i < names->count; i++)
-        snprintf(process->plan[i].name, sizeof(process->plan[i].name), "%s", names->item[i]);
-    return 0;
+    for (size_t i = 0; i < names->count && complete; i++) {
+        const char *rest = names->item[i];
+        struct span first = config_acme_next_name(&rest);
+
+        snprintf(plan[i].name, sizeof(plan[i].name), "%.*s", (int)first.length, first.start);
+        plan[i].names = strdup(names->item[i]);
+        complete = plan[i].names != NULL;
+        for (size_t k = 0; k < process->plan_count && complete; k++)
+            if (strcmp(process->plan[k].names, names->item[i]) == 0)
+                plan[i].deploys = process->plan[k].deploys;
+    }
+    free_plans(process);
+    process->plan = plan;
+    process->plan_count = plan != NULL ? names->count : 0;
+    if (!complete)
+        free_plans(process);
+    return complete ? 0 : -1;
 }
 
 void acme_process_find_program(struct acme_process *process)
@@ -349,6 +486,7 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
     process->events_left = EVENTS_PER_SECOND;
     if (geteuid() == 0 && config_acme_user(setup->config)[0] == '\0')
         event_log(LEVEL_WARN, "ACME: " ACME_SHARED_USER);
+    process->config = setup->config;
     acme_process_find_program(process);
     setup->program_fd = process->program_fd;
     if (setup->program_fd < 0 || forget_plans(process, &setup->config->acme_names) != 0) {
@@ -369,6 +507,7 @@ bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how
     channel_read_all(process->child.channel); /* its last events */
     child_count_end(&process->child, how);
     child_forget(&process->child);
+    acme_hook_kill(&process->dns_hook);
     segment_store_challenge(process->segment, &(struct challenge_copy){0});
     return true;
 }
@@ -378,15 +517,16 @@ void acme_process_stop(struct acme_process *process)
     if (process->child.pid == 0)
         return;
     child_stop(&process->child);
+    acme_hook_kill(&process->dns_hook);
     segment_store_challenge(process->segment, &(struct challenge_copy){0});
 }
 
 void acme_process_free(struct acme_process *process)
 {
     child_free(&process->child);
-    free(process->plan);
-    process->plan = NULL;
-    process->plan_count = 0;
+    acme_hook_free(&process->dns_hook);
+    acme_hook_free(&process->deploy_hook);
+    free_plans(process);
 }
 
 uint32_t acme_process_renew(struct acme_process *process, uint32_t name)
@@ -434,6 +574,8 @@ void acme_process_check(struct acme_process *process, uint64_t timeout_ms, uint6
     struct child *child = &process->child;
 
     process->events_left = EVENTS_PER_SECOND;
+    acme_hook_check(&process->dns_hook, now_ns);
+    acme_hook_check(&process->deploy_hook, now_ns);
     if (child_kill_silent(child, child->heard_ns, timeout_ms, resumed_ns, now_ns))
         child->heard_ns = now_ns;
 }

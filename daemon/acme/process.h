@@ -6,10 +6,13 @@
 #ifndef DAEMON_ACME_PROCESS_H
 #define DAEMON_ACME_PROCESS_H
 
+#include "daemon/acme/hook.h"
 #include "daemon/base/child.h"
 #include "daemon/config/acme.h"
 
 #include <sys/types.h>
+
+struct identity;
 
 /* A change of the account's key. */
 struct acme_key_change {
@@ -21,8 +24,10 @@ struct acme_key_change {
 
 /* What the process last reported of a name. */
 struct acme_plan {
-    char name[ACME_NAME_MAX + 1]; /* as in the configuration */
+    char name[ACME_NAME_MAX + 1]; /* the first one of the certificate */
+    char *names;                  /* all, as in the configuration */
     bool known;
+    bool deploys;                 /* deploy_hook is to run when the certificate is in use */
     uint32_t failures;            /* attempts that failed since the last success */
     uint32_t renewal;             /* the last one that was requested; 0: none */
     uint64_t renewal_ns;          /* when, monotonic */
@@ -43,7 +48,10 @@ struct acme_process {
     size_t plan_count;
     uint32_t renewals_requested, key_changes_requested;
     struct acme_key_change key_change;
-    void (*renewed)(void *context); /* a certificate in the state directory is new */
+    const struct config *config; /* that of the process; borrowed */
+    struct acme_hook dns_hook, deploy_hook;
+    char dns_output[HOOK_OUTPUT_BYTES]; /* what dns_hook has written when it made the record */
+    void (*renewed)(void *context);     /* a certificate in the state directory is new */
     void *context;
 };
 
@@ -91,6 +99,19 @@ uint32_t acme_process_change_key(struct acme_process *process);
  */
 void acme_process_check(struct acme_process *process, uint64_t timeout_ms, uint64_t resumed_ns,
                         uint64_t now_ns);
+
+/*
+ * Runs deploy_hook for a new certificate, if none runs. Call it when the workers use all new
+ * certificates.
+ */
+void acme_process_deploy(struct acme_process *process, const struct config *config);
+
+/* Process PID has ended with STATUS. Returns false if it is not that of a hook. */
+bool acme_process_hook_reaped(struct acme_process *process, pid_t pid, int status);
+
+/* Looks up the user of the process and of the hooks. Returns 0, or -1 with WHY. */
+int acme_find_identity(const struct config *config, struct identity *identity, char *why,
+                       size_t size);
 
 /* Call when process PID has ended; HOW describes the end. Returns false if it is not this one. */
 bool acme_process_ended(struct acme_process *process, pid_t pid, const char *how);

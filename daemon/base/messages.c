@@ -103,9 +103,24 @@ static bool challenge_text(const void *data, size_t size)
 {
     const struct message_acme_challenge *message = data;
 
-    return size == 0 && message->kind < CHALLENGE_KINDS &&
+    return size == 0 && message->kind < CHALLENGE_DNS_01 &&
            is_base64url(message->token, sizeof(message->token)) &&
            is_base64url(message->thumbprint, sizeof(message->thumbprint));
+}
+
+static bool record_text(const void *data, size_t size)
+{
+    const struct message_acme_record *message = data;
+
+    return size == 0 && message->remove <= 1 &&
+           is_base64url(message->value, sizeof(message->value));
+}
+
+static bool record_done_text(const void *data, size_t size)
+{
+    const struct message_acme_record_done *message = data;
+
+    return size == 0 && memchr(message->error, '\0', sizeof(message->error)) != NULL;
 }
 
 #define NO_DATA char[0]

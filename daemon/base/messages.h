@@ -236,12 +236,30 @@ struct message_acme_key_changed {
     char error[ACME_ERROR_BYTES]; /* with its NUL; empty: none */
 };
 
+struct message_acme_certificate {
+    uint32_t name; /* the number of the certificate in the configuration, as in all of these */
+};
+
 /* A challenge; each text has only letters, digits, '-' and '_', and a NUL. */
 struct message_acme_challenge {
-    uint32_t name;                /* its number in the configuration */
-    uint32_t kind;                /* enum challenge_kind */
+    uint32_t name;
+    uint32_t part;                /* number of the name in the certificate, from 0 */
+    uint32_t kind;                /* enum challenge_kind, not dns-01 */
     char token[ACME_TOKEN_BYTES]; /* empty: none is pending */
     char thumbprint[ACME_THUMBPRINT_BYTES];
+};
+
+/* A DNS record to make or remove. */
+struct message_acme_record {
+    uint32_t name, part;               /* as in struct message_acme_challenge */
+    uint32_t remove;                   /* 0: make it */
+    uint32_t remaining;                /* names of this certificate whose records follow */
+    char value[ACME_THUMBPRINT_BYTES]; /* base64url, and a NUL */
+};
+
+struct message_acme_record_done {
+    uint32_t good;
+    char error[ACME_ERROR_BYTES]; /* with its NUL; empty: none */
 };
 
 /* A connection with more unread bytes than this is not handed over. */

@@ -3,11 +3,13 @@
 #include "common/escape.h"
 #include "common/macros.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LETS_ENCRYPT_TERMS "https://letsencrypt.org/repository/"
@@ -38,6 +40,21 @@ const char *config_acme_user(const struct config *config)
     return config->acme_user;
 }
 
+size_t config_acme_find(const struct config *config, struct span name)
+{
+    size_t i = 0;
+
+    for (; i < config->acme_names.count; i++) {
+        const char *names = config->acme_names.item[i];
+        struct span one;
+
+        while ((one = config_acme_next_name(&names)).length > 0)
+            if (span_is_nocase(one, name))
+                return i;
+    }
+    return i;
+}
+
 /* Challenges */
 
 static bool has_plain_address(const struct config *config)
@@ -56,35 +73,65 @@ size_t config_acme_challenges(const struct config *config,
     if (config->acme_challenge == ACME_CHALLENGE_HTTP_01 ||
         (config->acme_challenge == ACME_CHALLENGE_AUTO && has_plain_address(config)))
         kinds[count++] = CHALLENGE_HTTP_01;
-    if (config->acme_challenge != ACME_CHALLENGE_HTTP_01)
+    if (config->acme_challenge == ACME_CHALLENGE_TLS_ALPN_01 ||
+        config->acme_challenge == ACME_CHALLENGE_AUTO)
         kinds[count++] = CHALLENGE_TLS_ALPN_01;
+    if (config->acme_challenge == ACME_CHALLENGE_DNS_01 || config->acme_dns_hook[0] != '\0')
+        kinds[count++] = CHALLENGE_DNS_01;
     return count;
 }
 
 const char *config_acme_challenge_name(enum challenge_kind kind)
 {
-    return kind == CHALLENGE_HTTP_01 ? "http-01" : "tls-alpn-01";
+    static const char *const names[CHALLENGE_KINDS] = {[CHALLENGE_HTTP_01] = "http-01",
+                                                       [CHALLENGE_TLS_ALPN_01] = "tls-alpn-01",
+                                                       [CHALLENGE_DNS_01] = "dns-01"};
+
+    return names[kind];
 }
 
 /* Names */
+
+bool config_acme_is_address(const char *name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+}
+
+struct span config_acme_next_name(const char **names)
+{
+    struct span name = {*names, strcspn(*names, " ")};
+
+    *names += name.length + ((*names)[name.length] == ' ');
+    return name;
+}
+
+void config_acme_file(const char *names, char file[ACME_NAME_MAX + 1])
+{
+    struct span name = config_acme_next_name(&names);
+
+    snprintf(file, ACME_NAME_MAX + 1, "%.*s", (int)name.length, name.start);
+    if (file[0] == '*')
+        file[0] = '+';
+}
 
 /*
  * Why no public authority certifies NAME, or NULL. The last ones are reserved: RFC 6761, RFC 6762,
  * RFC 8375.
  */
-static const char *why_not_public(const char *name)
+static const char *why_not_public(const struct config *config, const char *name)
 {
     static const char *const reserved[] = {".localhost", ".local",    ".test",     ".example",
                                            ".invalid",   ".internal", ".home.arpa"};
     const char *last = strrchr(name, '.');
 
-    if (strchr(name, '*') != NULL)
-        return "a wildcard needs a DNS record of the authority's choice, which webserverd cannot "
-               "make";
+    if (strchr(name, '*') != NULL && config->acme_dns_hook[0] == '\0')
+        return "a wildcard needs a DNS record of the authority's choice: set [acme] dns_hook";
     if (last == NULL)
         return "a name without a dot is not public";
     if (strspn(last + 1, "0123456789") == strlen(last + 1))
-        return "an IP address has no name that could be certified";
+        return "an address must be listed in [acme] hosts";
     for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
         if (strlen(name) >= strlen(reserved[i]) &&
             strcasecmp(name + strlen(name) - strlen(reserved[i]), reserved[i]) == 0)
@@ -121,6 +168,73 @@ static int add_certificate_name(struct config_words *names, struct span name)
 }
 
 /* Completing */
+
+/* The number of the host with NAME, from 1; 0: none. */
+static size_t host_with_name(const struct config *config, const char *name)
+{
+    struct span wanted = {name, strlen(name)};
+
+    for (size_t i = 0; i < config->host_count; i++)
+        for (size_t k = 0; k < config->hosts[i].name_count; k++)
+            if (config_host_name_is(config->hosts[i].names[k], wanted))
+                return i + 1;
+    return 0;
+}
+
+/* Appends NAME, which it frees, to the certificate NAMES. Returns 0, or -1: out of memory. */
+static int join_certificate_name(char **names, char *name)
+{
+    char *joined = NULL;
+    int length = asprintf(&joined, "%s %s", *names, name);
+
+    free(name);
+    if (length < 0)
+        return -1;
+    free(*names);
+    *names = joined;
+    return 0;
+}
+
+/*
+ * Joins the names that get one certificate. Addresses are first: a client that connects to one sends
+ * no name, and gets the first certificate.
+ */
+static int join_certificate_names(struct config *config)
+{
+    struct config_words *names = &config->acme_names;
+    char **item = names->item;
+    size_t *host = calloc(names->count + 1, sizeof(*host)), count = 0, addresses = 0;
+    int failed = host != NULL ? 0 : -1;
+
+    for (size_t i = 0; i < names->count && failed == 0; i++)
+        if (config_acme_is_address(item[i])) {
+            char *name = item[i];
+
+            memmove(item + addresses + 1, item + addresses, (i - addresses) * sizeof(*item));
+            item[addresses++] = name;
+        }
+    for (size_t i = 0; i < names->count && failed == 0; i++) {
+        size_t number = SIZE_MAX, k = 0; /* of the addresses */
+
+        if (i >= addresses)
+            number =
+                config->acme_certificate_per == ACME_PER_HOST ? host_with_name(config, item[i]) : 0;
+        while (k < count && (number == 0 || host[k] != number))
+            k++;
+        if (k < count) {
+            failed = join_certificate_name(&item[k], item[i]);
+        } else {
+            host[count] = number;
+            item[count++] = item[i];
+        }
+        if (i >= count)
+            item[i] = NULL;
+    }
+    free(host);
+    if (failed == 0)
+        names->count = count;
+    return failed;
+}
 
 /*
  * The state directory that a service manager made, or the usual one. NULL: none, or out of memory.
@@ -168,11 +282,12 @@ void config_acme_complete(struct config_draft *draft)
         const struct config_host *host = &config->hosts[i];
 
         for (size_t k = 0; k < host->name_count && failed == 0; k++)
-            if (!host->given[HOST_KEY_certificate] && why_not_public(host->names[k]) == NULL)
+            if (!host->given[HOST_KEY_certificate] &&
+                why_not_public(config, host->names[k]) == NULL)
                 failed = add_certificate_name(
                     &config->acme_names, (struct span){host->names[k], strlen(host->names[k])});
     }
-    if (failed != 0)
+    if (failed != 0 || join_certificate_names(config) != 0)
         config_report_error(&draft->report, &draft->set_at[KEY_acme_hosts], "", "out of memory");
 }
 
@@ -210,9 +325,20 @@ static void check_listed_name(struct config_draft *draft, struct span name)
     const char *why = NULL;
 
     snprintf(text, sizeof(text), "%.*s", (int)name.length, name.start);
+    if (config_acme_is_address(text)) {
+        enum challenge_kind kinds[CHALLENGE_KINDS];
+
+        if (config_acme_challenges(draft->config, kinds) == 0 || kinds[0] != CHALLENGE_HTTP_01)
+            config_report_error(&draft->report, place,
+                                "set challenge to auto or http-01, and list an address without "
+                                "https://",
+                                "the address %s can only be checked by http-01", text);
+        return;
+    }
     if (strchr(text, '*') != NULL || strchr(text, '.') == NULL ||
         strspn(text, "0123456789.") == strlen(text))
-        why = why_not_public(text);
+        why = strspn(text, "0123456789.") == strlen(text) ? "it is not an IP address"
+                                                          : why_not_public(draft->config, text);
     if (why != NULL)
         config_report_error(&draft->report, place, "list names as in www.example.org",
                             "no certificate for '%.*s': %s", CONFIG_QUOTED(name), why);
@@ -240,6 +366,18 @@ static void check_certificate_names(struct config_draft *draft)
         config_report_error(&draft->report, place, "list fewer names in hosts",
                             "[acme] has %zu names (at most %d)", config->acme_names.count,
                             ACME_NAMES_MAX);
+    for (size_t i = 0; i < config->acme_names.count; i++) {
+        const char *names = config->acme_names.item[i];
+        size_t count = 0;
+
+        while (config_acme_next_name(&names).length > 0)
+            count++;
+        if (count > ACME_CERTIFICATE_NAMES_MAX)
+            config_report_error(&draft->report, &draft->set_at[KEY_acme_certificate_per],
+                                "set certificate_per = name, or list fewer names in hosts",
+                                "a certificate would have %zu names (at most %d)", count,
+                                ACME_CERTIFICATE_NAMES_MAX);
+    }
 }
 
 /* http-01 needs an address without TLS; the certificates and tls-alpn-01 one with it. */
@@ -259,6 +397,56 @@ static void check_listen(struct config_draft *draft)
                             "= tls-alpn-01",
                             "[acme] challenge = http-01 needs an address without https://: the "
                             "authority connects to port 80");
+}
+
+/* A program of the administrator. */
+static void check_hook(struct config_draft *draft, enum config_key_number key, const char *program)
+{
+    struct stat status;
+
+    if (program[0] == '\0')
+        return;
+    if (stat(program, &status) != 0)
+        config_report_error(&draft->report, &draft->set_at[key], "name a program", "%s: %m",
+                            program);
+    else if (!S_ISREG(status.st_mode) || (status.st_mode & S_IXUSR) == 0)
+        config_report_error(&draft->report, &draft->set_at[key],
+                            "name a program: a file that may be executed", "%s is not a program",
+                            program);
+    else if ((status.st_mode & S_IWOTH) != 0)
+        config_report_error(&draft->report, &draft->set_at[key], "chmod o-w it",
+                            "%s may be changed by every user", program);
+}
+
+static void check_hooks(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+
+    check_hook(draft, KEY_acme_dns_hook, config->acme_dns_hook);
+    check_hook(draft, KEY_acme_deploy_hook, config->acme_deploy_hook);
+    if (config->acme_challenge == ACME_CHALLENGE_DNS_01 && config->acme_dns_hook[0] == '\0')
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_challenge],
+                            "set dns_hook to the program that makes the DNS records",
+                            "challenge = dns-01 needs a dns_hook");
+}
+
+/* Both or none of the binding. */
+static void check_binding(struct config_draft *draft)
+{
+    static const char base64url[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=";
+    const struct config *config = draft->config;
+
+    if ((config->acme_eab_kid[0] != '\0') != (config->acme_eab_key[0] != '\0'))
+        config_report_error(
+            &draft->report,
+            &draft->set_at[config->acme_eab_kid[0] != '\0' ? KEY_acme_eab_kid : KEY_acme_eab_key],
+            "the authority gives its customers both", "%s is not set",
+            config->acme_eab_kid[0] != '\0' ? "eab_key" : "eab_kid");
+    if (strspn(config->acme_eab_key, base64url) != strlen(config->acme_eab_key))
+        config_report_error(&draft->report, &draft->set_at[KEY_acme_eab_key],
+                            "write it as the authority gives it",
+                            "eab_key is not text in base64url");
 }
 
 static void check_terms(struct config_draft *draft)
@@ -311,6 +499,8 @@ void config_acme_check(struct config_draft *draft)
     check_certificate_names(draft);
     check_listen(draft);
     check_files(draft);
+    check_hooks(draft);
+    check_binding(draft);
 }
 
 /* Printing */
@@ -319,10 +509,11 @@ static void describe_host(const struct config *config, const struct config_host 
 {
     for (size_t k = 0; k < host->name_count; k++) {
         struct span name = {host->names[k], strlen(host->names[k])};
-        const char *why = host->given[HOST_KEY_certificate] ? "its [host] has a certificate"
-                                                            : why_not_public(host->names[k]);
+        const char *why = host->given[HOST_KEY_certificate]
+                              ? "its [host] has a certificate"
+                              : why_not_public(config, host->names[k]);
 
-        if (has_certificate_name(&config->acme_names, name))
+        if (config_acme_find(config, name) < config->acme_names.count)
             continue;
         fputs("  ", out);
         escape_print(out, host->names[k]);
@@ -345,25 +536,26 @@ static void describe_user(const struct config *config, FILE *out)
 
 void config_acme_describe(const struct config *config, FILE *out)
 {
-    static const char *const ports[] = {
-        [CHALLENGE_HTTP_01] = "80", [CHALLENGE_TLS_ALPN_01] = "443"};
+    static const char *const checks[] = {[CHALLENGE_HTTP_01] = "connects to port 80",
+                                         [CHALLENGE_TLS_ALPN_01] = "connects to port 443",
+                                         [CHALLENGE_DNS_01] = "reads a DNS record"};
     enum challenge_kind kinds[CHALLENGE_KINDS];
-    size_t count = config_acme_challenges(config, kinds);
-    const char *other = count > 1 ? " or " : "";
+    size_t count;
 
     if (!config->acme_enabled)
         return;
+    count = config_acme_challenges(config, kinds);
     fputs("certificates by ACME from ", out);
     escape_print(out, config_acme_directory(config));
-    fprintf(out, "; it connects to port %s%s%s of each name:\n", ports[kinds[0]], other,
-            count > 1 ? ports[kinds[1]] : "");
+    fputs("; to check a name, it ", out);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i > 0 ? " or " : "", checks[kinds[i]]);
+    fputs(":\n", out);
     for (size_t i = 0; i < config->acme_names.count; i++) {
         fputs("  ", out);
         escape_print(out, config->acme_names.item[i]);
-        fprintf(out, ": one certificate with a key of kind %s, by %s%s%s\n",
-                config->acme_key == ACME_KEY_P256 ? "p256" : "rsa2048",
-                config_acme_challenge_name(kinds[0]), other,
-                count > 1 ? config_acme_challenge_name(kinds[1]) : "");
+        fprintf(out, ": one certificate with a key of kind %s\n",
+                config->acme_key == ACME_KEY_P256 ? "p256" : "rsa2048");
     }
     for (size_t i = 0; i < config->host_count; i++)
         describe_host(config, &config->hosts[i], out);

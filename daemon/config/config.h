@@ -134,10 +134,13 @@ enum config_acme_key { ACME_KEY_P256, ACME_KEY_RSA2048 };
 enum config_acme_challenge {
     ACME_CHALLENGE_AUTO,
     ACME_CHALLENGE_HTTP_01,
-    ACME_CHALLENGE_TLS_ALPN_01
+    ACME_CHALLENGE_TLS_ALPN_01,
+    ACME_CHALLENGE_DNS_01
 };
+enum config_acme_per { ACME_PER_NAME, ACME_PER_HOST };
 
 #define CONFIG_C_TEXT     const char *
+#define CONFIG_C_SECRET   const char *
 #define CONFIG_C_NAME     const char *
 #define CONFIG_C_PATH     const char *
 #define CONFIG_C_PREFIX   const char *
@@ -184,7 +187,10 @@ struct config {
     /* [host]. */
     struct config_host *hosts;
     size_t host_count;
-    /* [acme]: the names that get a certificate each, in lower case; none unless it is enabled. */
+    /*
+     * [acme]: the names of each certificate, in lower case, separated by blanks; the first one
+     * identifies it. None unless it is enabled.
+     */
     struct config_words acme_names;
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
     char **origins;              /* [KEY_COUNT]: where each value was set; see config_origin() */

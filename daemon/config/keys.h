@@ -9,6 +9,7 @@
 
 enum config_type {
     CONFIG_TEXT,
+    CONFIG_SECRET,
     CONFIG_NAME,
     CONFIG_PATH,
     CONFIG_PREFIX,

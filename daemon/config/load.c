@@ -71,6 +71,7 @@ static size_t field_size(enum config_type type)
         return sizeof(CONFIG_C_##type);
     switch (type) {
         SIZE_OF(TEXT)
+        SIZE_OF(SECRET)
         SIZE_OF(NAME)
         SIZE_OF(PATH)
         SIZE_OF(PREFIX)
@@ -316,14 +317,14 @@ static void note_origins(struct config *config, const struct config_draft *draft
     config->origins = calloc(KEY_COUNT, sizeof(char *));
     for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++) {
         const struct config_place *place = &draft->set_at[i];
+        bool shown = draft->expanded[i] && config_keys[i].type != CONFIG_SECRET;
         char line[32] = "", *text = NULL;
 
         if (place->line > 0)
             snprintf(line, sizeof(line), ":%zu", place->line);
         if (place->source != NULL &&
-            asprintf(&text, "%s%s%s%.*s", place->source, line, draft->expanded[i] ? ": " : "",
-                     draft->expanded[i] ? (int)place->length : 0,
-                     place->text.start + place->offset) >= 0)
+            asprintf(&text, "%s%s%s%.*s", place->source, line, shown ? ": " : "",
+                     shown ? (int)place->length : 0, place->text.start + place->offset) >= 0)
             config->origins[i] = text;
     }
 }

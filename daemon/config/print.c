@@ -52,6 +52,8 @@ static void print_config_key(FILE *out, const struct config_key *key, const stru
         escape_print(out, origin);
         fputc('\n', out);
     }
+    if (key->type == CONFIG_SECRET && value != NULL && value[0] != '\0')
+        fputs("# It is set; -T does not show it: ", out); /* so that the line is a comment */
     if (value != NULL)
         config_value_print(key->name, value, out);
     free(value);

@@ -58,12 +58,37 @@ static size_t at_character(struct span text, size_t offset)
     return offset;
 }
 
+/* TEXT up to the '=', if it sets a secret. */
+static struct span without_secret(struct span text)
+{
+    const char *equals = memchr(text.start, '=', text.length), *dot;
+    struct span name;
+
+    if (equals == NULL)
+        return text;
+    name = config_trim((struct span){text.start, (size_t)(equals - text.start)});
+    dot = memrchr(name.start, '.', name.length); /* of an override */
+    if (dot != NULL)
+        name = (struct span){dot + 1, name.length - (size_t)(dot + 1 - name.start)};
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (config_keys[i].type == CONFIG_SECRET &&
+            span_is(name, (struct span){config_keys[i].name, strlen(config_keys[i].name)}))
+            return (struct span){text.start, (size_t)(equals + 1 - text.start)};
+    return text;
+}
+
 /* The line, or of a longer one the part around the word, and carets under the word. */
 static void print_line(FILE *out, const struct config_place *place)
 {
-    struct span line = place->text, before, word;
+    struct span line = without_secret(place->text), before, word;
     size_t first = 0, end, word_end = place->offset + place->length, carets;
 
+    if (word_end > line.length) {
+        fprintf(out, "%*s", INDENT, "");
+        print_clean(out, line);
+        fputs(" (hidden)\n", out);
+        return;
+    }
     if (line.length > LINE_SHOWN_MAX && place->offset > BEFORE_WORD_MAX)
         first = at_character(line, place->offset - BEFORE_WORD_MAX);
     end = line.length - first > LINE_SHOWN_MAX ? at_character(line, first + LINE_SHOWN_MAX)

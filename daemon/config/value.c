@@ -277,6 +277,7 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
 {
     switch (key->type) {
     case CONFIG_TEXT:
+    case CONFIG_SECRET:
         return copy_text(text, field, faults);
     case CONFIG_NAME:
         return parse_name(text, field, faults);
@@ -313,8 +314,8 @@ void config_value_free(const struct config_key *key, void *field)
     const char **text = field;
     struct config_addresses *list = field;
 
-    if (key->type == CONFIG_TEXT || key->type == CONFIG_NAME || key->type == CONFIG_PATH ||
-        key->type == CONFIG_PREFIX) {
+    if (key->type == CONFIG_TEXT || key->type == CONFIG_SECRET || key->type == CONFIG_NAME ||
+        key->type == CONFIG_PATH || key->type == CONFIG_PREFIX) {
         free((void *)*text);
         *text = NULL;
     } else if (key->type == CONFIG_ADDRESS) {
@@ -370,6 +371,8 @@ char *config_value_text(const struct config_key *key, const void *field)
     struct span word;
 
     switch (key->type) {
+    case CONFIG_SECRET:
+        return strdup((*(const char *const *)field)[0] != '\0' ? "(hidden)" : "");
     case CONFIG_TEXT:
     case CONFIG_NAME:
     case CONFIG_PATH:

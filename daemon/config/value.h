@@ -36,7 +36,10 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
 /* Frees what *FIELD owns; all zero owns nothing. */
 void config_value_free(const struct config_key *key, void *field);
 
-/* The value in the syntax of config_value_parse(); the caller frees it. NULL: out of memory. */
+/*
+ * The value in the syntax of config_value_parse(), but "(hidden)" for a secret; the caller frees it.
+ * NULL: out of memory.
+ */
 char *config_value_text(const struct config_key *key, const void *field);
 
 /*

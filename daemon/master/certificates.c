@@ -12,6 +12,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
+#include "daemon/config/acme.h"
 #include "daemon/config/load.h"
 #include "daemon/master/command.h"
 #include "daemon/tls/certificate_set.h"
@@ -200,8 +201,9 @@ void certificates_abandon_checks(struct certificates *certificates)
 
 bool certificates_reaped(struct certificates *certificates, pid_t pid, int status)
 {
-    return certificates->checks != NULL &&
-           certificate_loading_reaped(certificates->checks, pid, status);
+    return acme_process_hook_reaped(&certificates->process, pid, status) ||
+           (certificates->checks != NULL &&
+            certificate_loading_reaped(certificates->checks, pid, status));
 }
 
 void certificates_refused(struct worker_process *worker)
@@ -339,22 +341,31 @@ void certificates_committed(struct master *master)
     reconcile_acme(master);
 }
 
-/* The plan for a certificate with NAME; NULL: not of [acme], or not reported yet. */
-static const struct acme_plan *find_plan(const struct master *master, const char *name)
-{
-    const struct config_words *names = &master->config->acme_names;
-    const struct acme_process *process = &master->certificates.process;
-
-    for (size_t i = 0; i < names->count && i < process->plan_count; i++)
-        if (strcasecmp(names->item[i], name) == 0)
-            return process->plan[i].known ? &process->plan[i] : NULL;
-    return NULL;
-}
-
+/* The plan for a certificate of [acme]; NULL: it is none, or not reported yet. */
 static const struct acme_plan *plan_of(const struct master *master,
                                        const struct tls_description *description)
 {
-    return description->name_count == 1 ? find_plan(master, description->name[0]) : NULL;
+    const struct acme_process *process = &master->certificates.process;
+    const struct config_words *all = &master->config->acme_names;
+    size_t number = all->count, count = 0;
+    const char *names;
+
+    for (size_t i = 0; i < description->name_count; i++) {
+        const char *name = description->name[i];
+        size_t found = config_acme_find(master->config, (struct span){name, strlen(name)});
+
+        if (found == all->count || (i > 0 && found != number))
+            return NULL;
+        number = found;
+    }
+    if (number == all->count)
+        return NULL;
+    for (names = all->item[number]; config_acme_next_name(&names).length > 0;)
+        count++;
+    return count == description->name_count && number < process->plan_count &&
+                   process->plan[number].known
+               ? &process->plan[number]
+               : NULL;
 }
 
 /* The table in shared memory */
@@ -379,8 +390,9 @@ static bool is_ending_soon(const struct tls_description *description, int64_t no
 {
     int64_t left_s = description->not_after_s - now_s;
 
-    return left_s <= 0 || description->not_before_s > now_s || (left_s < ENDING_S &&
-                           left_s < (description->not_after_s - description->not_before_s) / 3);
+    return left_s <= 0 || description->not_before_s > now_s ||
+           (left_s < ENDING_S &&
+            left_s < (description->not_after_s - description->not_before_s) / 3);
 }
 
 void certificates_publish_one(void *owner, const struct tls_description *description)
@@ -423,6 +435,9 @@ void certificates_check(struct master *master, uint64_t now_ns)
         continue_checks(master);
     reconcile_acme(master);
     start_renewing(master);
+    if (!master->certificates.pending && !master->certificates.loading &&
+        !master->certificates.sent)
+        acme_process_deploy(&master->certificates.process, master->config);
     publish_table(master);
 }
 
@@ -535,15 +550,6 @@ static const struct config_words *names_of(const struct master *master)
     return &master->config->acme_names;
 }
 
-/* Returns the number of NAME in [acme], or -1. */
-static int find_acme_name(const struct config_words *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (strcasecmp(names->item[i], name) == 0)
-            return (int)i;
-    return -1;
-}
-
 static json_t *no_such_name(const struct config_words *names, const char *name)
 {
     char list[NAMES_SHOWN] = "";
@@ -594,10 +600,10 @@ static struct control_reply renew(const struct call *call, const char *name)
     const struct config_words *names = names_of(master);
     char what[400], why[ACME_ERROR_BYTES + 100];
     uint64_t token;
-    int number;
+    size_t number;
 
-    number = find_acme_name(names, name);
-    if (number < 0)
+    number = config_acme_find(master->config, (struct span){name, strlen(name)});
+    if (number == names->count)
         return command_reply(no_such_name(names, name));
     token = request_renewal(&master->certificates, (uint32_t)number, why, sizeof(why));
     if (token == 0)

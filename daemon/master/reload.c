@@ -47,11 +47,15 @@ static const struct network_set *networks_of_key(const struct config *config, si
 /* Lists of networks are compared, too: their files may have other ones. */
 static bool differs(const struct config *one, const struct config *other, size_t number)
 {
+    size_t offset = config_keys[number].offset;
     char *a = key_text(one, number), *b = key_text(other, number);
     bool different = a == NULL || b == NULL || strcmp(a, b) != 0;
 
     free(a);
     free(b);
+    if (config_keys[number].type == CONFIG_SECRET)
+        different |= strcmp(*(const char *const *)((const char *)one + offset),
+                            *(const char *const *)((const char *)other + offset)) != 0;
     if (config_keys[number].type == CONFIG_NETWORKS)
         different |=
             !network_sets_equal(networks_of_key(one, number), networks_of_key(other, number));

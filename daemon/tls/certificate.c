@@ -1,5 +1,6 @@
 #include "daemon/tls/certificate.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -29,8 +30,25 @@ static enum tls_name_match match_name(const char *pattern, const char *host)
                : TLS_NAME_DIFFERS;
 }
 
-/* Returns 0, or -1: out of memory. */
-static int find_dns_names(struct tls_certificate *certificate)
+static bool has_dns_name(const GENERAL_NAMES *names)
+{
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++)
+        if (sk_GENERAL_NAME_value(names, i)->type == GEN_DNS)
+            return true;
+    return false;
+}
+
+static bool address_text(const GENERAL_NAME *name, char text[INET6_ADDRSTRLEN])
+{
+    const unsigned char *bytes = ASN1_STRING_get0_data(name->d.iPAddress);
+    int length = ASN1_STRING_length(name->d.iPAddress);
+
+    return (length == 4 || length == 16) &&
+           inet_ntop(length == 4 ? AF_INET : AF_INET6, bytes, text, INET6_ADDRSTRLEN) != NULL;
+}
+
+/* The DNS names; the addresses of a certificate without any. Returns 0, or -1: out of memory. */
+static int find_names(struct tls_certificate *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate->leaf, NID_subject_alt_name, NULL, NULL);
     int count = names != NULL ? sk_GENERAL_NAME_num(names) : 0;
@@ -50,6 +68,15 @@ static int find_dns_names(struct tls_certificate *certificate)
         if (memchr(bytes, '\0', length) != NULL) /* cannot equal any host name */
             continue;
         certificate->name[certificate->name_count] = strndup(bytes, length);
+        complete = certificate->name[certificate->name_count++] != NULL;
+    }
+    for (int i = 0; i < count && complete && certificate->name_count < (size_t)count; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        char address[INET6_ADDRSTRLEN];
+
+        if (has_dns_name(names) || name->type != GEN_IPADD || !address_text(name, address))
+            continue;
+        certificate->name[certificate->name_count] = strdup(address);
         complete = certificate->name[certificate->name_count++] != NULL;
     }
     GENERAL_NAMES_free(names);
@@ -113,10 +140,9 @@ int tls_certificate_parse(struct tls_certificate *certificate, const char *text,
 
     ERR_clear_error();
     reader = BIO_new_mem_buf(text, -1);
-    failed =
-        reader == NULL || read_chain(certificate, reader) != 0 || find_dns_names(certificate) != 0
-            ? -1
-            : 0;
+    failed = reader == NULL || read_chain(certificate, reader) != 0 || find_names(certificate) != 0
+                 ? -1
+                 : 0;
     BIO_free(reader);
     if (failed == 0)
         return 0;

@@ -5,6 +5,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/base/messages.h"
+#include "daemon/config/acme.h"
 #include "daemon/tls/checked_certificate.h"
 #include "daemon/tls/confined.h"
 #include "daemon/tls/managed.h"
@@ -117,7 +118,7 @@ static bool add_member(struct certificate_set *set, int file,
 /* Where a certificate is. Borrowed from the configuration. */
 struct certificate_place {
     const char *certificate, *key;
-    const char *managed; /* a name of [acme], instead of both */
+    const char *managed; /* the names of a certificate of [acme], instead of both */
 };
 
 struct certificate_loading {
@@ -228,9 +229,10 @@ static bool make_managed(struct certificate_loading *loading, char *why, size_t 
 static bool start_managed(struct certificate_loading *loading, char *why, size_t size)
 {
     struct certificate_check *check = &loading->check;
-    char reason[512];
+    char reason[512], name[ACME_NAME_MAX + 1];
 
-    snprintf(loading->base, sizeof(loading->base), "%s.pem", check->managed);
+    config_acme_file(check->managed, name);
+    snprintf(loading->base, sizeof(loading->base), "%.*s.pem", NAME_MAX - 4, name);
     snprintf(loading->path, sizeof(loading->path), "%s/%s", loading->config->acme_state_dir,
              loading->base);
     check->certificate_file = check->key_file = loading->path;

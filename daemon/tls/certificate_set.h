@@ -70,7 +70,7 @@ int certificate_set_keys(const struct certificate_set *set, struct message_keys_
 /* One certificate in use. All borrowed, during the call. The texts may contain any bytes. */
 struct tls_description {
     const char *issuer;
-    char *const *name; /* DNS names */
+    char *const *name; /* DNS names; addresses if it has none */
     size_t name_count;
     int64_t not_before_s, not_after_s; /* wall clock; 0: not valid */
 };

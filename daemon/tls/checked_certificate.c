@@ -1,5 +1,7 @@
 #include "daemon/tls/checked_certificate.h"
 
+#include "common/macros.h"
+#include "daemon/config/acme.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
@@ -7,6 +9,7 @@
 
 #include <errno.h>
 #include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +36,13 @@ static char *read_text(int fd, const char *file, char *why, size_t size)
     return NULL;
 }
 
+static bool is_certificate_for(const struct tls_certificate *certificate, const char *name)
+{
+    return config_acme_is_address(name) ? X509_check_ip_asc(certificate->leaf, name, 0) == 1
+           : name[0] == '*'             ? X509_check_host(certificate->leaf, name, 0, 0, NULL) == 1
+                            : tls_certificate_match(certificate, name) != TLS_NAME_DIFFERS;
+}
+
 static bool is_as_obtained(const struct certificate_check *check,
                            const struct tls_certificate *certificate, char *why, size_t size)
 {
@@ -43,11 +53,17 @@ static bool is_as_obtained(const struct certificate_check *check,
                  MANAGED_CHAIN_MAX);
         return false;
     }
-    if (tls_certificate_match(certificate, check->managed) != TLS_NAME_DIFFERS)
-        return true;
-    snprintf(why, size, "%s: the certificate is not for %s", check->certificate_file,
-             check->managed);
-    return false;
+    for (const char *names = check->managed; *names != '\0';) {
+        struct span name = config_acme_next_name(&names);
+        char text[ACME_NAME_MAX + 1];
+
+        snprintf(text, sizeof(text), "%.*s", (int)name.length, name.start);
+        if (is_certificate_for(certificate, text))
+            continue;
+        snprintf(why, size, "%s: the certificate is not for %s", check->certificate_file, text);
+        return false;
+    }
+    return true;
 }
 
 static bool read_files(const struct certificate_check *check, struct tls_certificate *certificate,
@@ -128,10 +144,11 @@ bool certificate_check_files(void *argument, char *why, size_t size)
 bool certificate_check_make(void *argument, char *why, size_t size)
 {
     const struct certificate_check *check = argument;
-    char *names[] = {NULL};
-    struct tls_certificate certificate = {.name = names, .name_count = 1};
+    char *names[ACME_CERTIFICATE_NAMES_MAX], *text = strdup(check->managed), *next = text;
+    struct tls_certificate certificate = {.name = names};
 
-    names[0] = (char *)check->managed;
+    while (next != NULL && certificate.name_count < ARRAY_LENGTH(names))
+        names[certificate.name_count++] = strsep(&next, " ");
     if (self_signed_make(&certificate.leaf, &certificate.key, check->managed))
         return store(&certificate, check, why, size);
     snprintf(why, size, "cannot make a certificate for %s", check->managed);

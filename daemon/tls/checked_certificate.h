@@ -29,14 +29,14 @@ struct certificate_check {
     const struct config *config;
     const char *certificate_file, *key_file; /* paths, for messages */
     int certificate_fd, key_fd;              /* may be the same */
-    const char *managed;                     /* the name in [acme] that it is for; NULL: it is the
+    const char *managed;                     /* the names in [acme] that it is for; NULL: it is the
                                                 administrator's */
     int out;                                 /* an empty file in memory */
 };
 
 /*
  * Work of a confined child, with a struct certificate_check: reads certificate and key; or makes a
- * self-signed one for the managed name, so that only the child has had its key.
+ * self-signed one for the managed names, so that only the child has had its key.
  */
 bool certificate_check_files(void *argument, char *why, size_t size);
 bool certificate_check_make(void *argument, char *why, size_t size);

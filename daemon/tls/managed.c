@@ -2,6 +2,8 @@
 
 #include "daemon/base/directory.h"
 #include "daemon/base/events.h"
+#include "daemon/base/memory_file.h"
+#include "daemon/config/acme.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,19 +61,43 @@ bool self_signed_begin(X509 *certificate, EVP_PKEY *key, const char *common, lon
            X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1;
 }
 
+/* As in x509v3_config(5); the caller frees it. NULL: out of memory. */
+static char *alternative_names(const char *names)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        return NULL;
+    for (bool first = true; *names != '\0'; first = false) {
+        struct span name = config_acme_next_name(&names);
+        char one[ACME_NAME_MAX + 1];
+
+        snprintf(one, sizeof(one), "%.*s", (int)name.length, name.start);
+        fprintf(out, "%s%s:%s%s", first ? "" : ",", config_acme_is_address(one) ? "IP" : "DNS", one,
+                strcmp(one, "localhost") == 0 ? ",IP:127.0.0.1,IP:::1" : "");
+    }
+    if (memstream_close(out, &text) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static bool fill_certificate(X509 *certificate, EVP_PKEY *key, const char *host)
 {
-    const char *common = strlen(host) <= COMMON_NAME_BYTES ? host : "webserverd";
-    char names[300];
+    const char *common =
+        strlen(host) <= COMMON_NAME_BYTES && strchr(host, ' ') == NULL ? host : "webserverd";
+    char *names = alternative_names(host);
+    bool filled = names != NULL && self_signed_begin(certificate, key, common, VALID_DAYS) &&
+                  self_signed_extend(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
+                  self_signed_extend(certificate, NID_key_usage, "critical,digitalSignature") &&
+                  self_signed_extend(certificate, NID_ext_key_usage, "serverAuth") &&
+                  self_signed_extend(certificate, NID_subject_alt_name, names) &&
+                  X509_sign(certificate, key, EVP_sha256()) > 0;
 
-    snprintf(names, sizeof(names), "DNS:%s%s", host,
-             strcmp(host, "localhost") == 0 ? ",IP:127.0.0.1,IP:::1" : "");
-    return self_signed_begin(certificate, key, common, VALID_DAYS) &&
-           self_signed_extend(certificate, NID_basic_constraints, "critical,CA:FALSE") &&
-           self_signed_extend(certificate, NID_key_usage, "critical,digitalSignature") &&
-           self_signed_extend(certificate, NID_ext_key_usage, "serverAuth") &&
-           self_signed_extend(certificate, NID_subject_alt_name, names) &&
-           X509_sign(certificate, key, EVP_sha256()) > 0;
+    free(names);
+    return filled;
 }
 
 /* Returns a stream to the new file PATH, or NULL with WHY. */
@@ -123,11 +149,11 @@ void self_signed_paths(struct self_signed *files, const char *directory, const c
         files->key[0] = '\0';
 }
 
-bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *host)
+bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *names)
 {
     *key = EVP_EC_gen("P-256");
     *certificate = X509_new();
-    return *key != NULL && *certificate != NULL && fill_certificate(*certificate, *key, host);
+    return *key != NULL && *certificate != NULL && fill_certificate(*certificate, *key, names);
 }
 
 int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,

@@ -32,8 +32,11 @@ struct self_signed {
 int self_signed_write(struct self_signed *files, const char *directory, const char *name, char *why,
                       size_t size);
 
-/* The same in memory; the caller frees both in any case. Returns false: out of memory. */
-bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *host);
+/*
+ * The same in memory for NAMES, which are separated by blanks; addresses, too. The caller frees both
+ * in any case. Returns false: out of memory.
+ */
+bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *names);
 
 /* The paths that self_signed_write() writes. */
 void self_signed_paths(struct self_signed *files, const char *directory, const char *name);

@@ -76,6 +76,14 @@ void link_log(struct link *link, enum level level, const char *format, ...)
     (void)link, (void)level, (void)format;
 }
 
+int link_run_record(struct link *link, const struct message_acme_record *record, char *why,
+                    size_t size)
+{
+    (void)link, (void)record;
+    snprintf(why, size, "there is no program");
+    return -1;
+}
+
 int link_publish(struct link *link, const struct message_acme_challenge *challenge)
 {
     static const char allowed[] =
@@ -165,9 +173,10 @@ static void run_order(EVP_PKEY *key)
 {
     struct acme acme = {.settings = {.email = "a@b.c",
                                      .state_dir = "",
+                                     .eab_kid = "",
                                      .challenge = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01},
                                      .challenge_count = 2}};
-    struct certificate certificate = {.name = "a.example", .id = "AAAA.BBBB"};
+    struct certificate certificate = {.names = "a.example", .name = "a.example", .id = "AAAA.BBBB"};
     struct authority *authority = &acme.authority;
     struct renewal_window window = {0};
     char *chain = NULL;

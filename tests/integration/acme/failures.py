@@ -206,7 +206,7 @@ def wrong_configurations_are_explained(bench):
             "acme.hosts": "a.test-site.org", "acme.state_dir": bench.directory / "none"}
     cases = (({"acme.agree_to_terms": "no"}, "https://letsencrypt.org/repository/"),
              ({"acme.hosts": "*.test-site.org"}, "no certificate for '*.test-site.org': a wildcard needs a DNS record"),
-             ({"acme.hosts": "127.0.0.1"}, "an IP address"), ({"acme.hosts": "localhost"}, "a name without a dot"),
+             ({"acme.hosts": "127.0.0.300"}, "it is not an IP address"), ({"acme.hosts": "localhost"}, "a name without a dot"),
              ({"acme.hosts": "a..b/c"}, "is not a host name"), ({"acme.hosts": ""}, "no name to request a certificate for"),
              ({"acme.directory": "http://a.b/"}, "is not the URL of an ACME directory"), ({"acme.email": "me"}, "is not an address"),
              ({"acme.email": "a@b,c@d"}, "is not an address"), ({"server.listen": "https://*:0", "acme.challenge": "http-01"}, "needs an address without https://"),

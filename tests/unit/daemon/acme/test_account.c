@@ -161,7 +161,7 @@ static int set_up(void **state)
     own_directory_make();
     fake_master_start();
     acme = (struct acme){
-        .settings = {.email = "a@b.example", .state_dir = own_directory},
+        .settings = {.email = "a@b.example", .state_dir = own_directory, .eab_kid = ""},
         .directory = open(own_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
         .link = master.link,
     };

@@ -34,6 +34,11 @@ static struct config config = {.acme_names = {names, NAMES},
                                .acme_ca_file = "",
                                .acme_directory = "https://ca/dir",
                                .acme_email = "a@b.example",
+                               .acme_profile = "shortlived",
+                               .acme_eab_kid = "kid",
+                               .acme_eab_key = "c2VjcmV0",
+                               .acme_dns_hook = "",
+                               .acme_deploy_hook = "",
                                .acme_retry = 2000,
                                .acme_key = ACME_KEY_RSA2048,
                                .acme_challenge = ACME_CHALLENGE_TLS_ALPN_01,
@@ -156,7 +161,8 @@ int __wrap_fexecve(int fd, char *const argv[], char *const envp[])
     if (open && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         strcmp(text, "webserverd: acme --channel CHANNEL --user own --group  "
                      "--state-dir /state --ca-file  --directory https://ca/dir --email a@b.example "
-                     "--retry-ms 2000 --no-jail --rsa2048 --challenge tls-alpn-01 "
+                     "--retry-ms 2000 --profile shortlived --eab-kid kid --no-jail --rsa2048 "
+                     "--challenge tls-alpn-01 "
                      "-- a.example b.example ") == 0)
         _exit(STATUS);
     fprintf(stderr, "executed: %s\n", text);
@@ -386,7 +392,9 @@ static void challenge_of_an_unknown_name_is_a_fault(void **state)
 static void new_certificate_is_passed_on(void **state)
 {
     (void)state;
-    report(MESSAGE_ACME_CERTIFICATE, NULL, 0);
+    report(MESSAGE_ACME_CERTIFICATE, &(struct message_acme_certificate){1},
+           sizeof(struct message_acme_certificate));
+    assert_true(scene.process.plan[1].deploys);
     assert_int_equal(scene.certificates, 1);
 }
 

@@ -277,7 +277,8 @@ static void results_are_reported(void **state)
     (void)state;
     link_report(scene.link, MESSAGE_ACME_PLAN, &plan, sizeof(plan));
     link_report(scene.link, MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
-    link_report(scene.link, MESSAGE_ACME_CERTIFICATE, NULL, 0);
+    link_report(scene.link, MESSAGE_ACME_CERTIFICATE, &(struct message_acme_certificate){1},
+                sizeof(struct message_acme_certificate));
     receive();
     assert_int_equal(scene.plan.name, 3);
     assert_int_equal(scene.plan.next_s, 5);

@@ -95,7 +95,7 @@ static int set_up(void **state)
         .settings = {.challenge = {CHALLENGE_HTTP_01, CHALLENGE_TLS_ALPN_01}, .challenge_count = 2},
         .link = master.link,
         .thumbprint = "thumb"};
-    certificate = (struct certificate){.name = "a.example"};
+    certificate = (struct certificate){.names = "a.example", .name = "a.example"};
     assert_int_equal(authority_init(&acme.authority, "dir", ""), 0);
     acme.authority.link = master.link;
     acme.authority.key = EVP_EC_gen("P-256");

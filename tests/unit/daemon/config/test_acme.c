@@ -83,7 +83,13 @@ static const struct {
     {"acme.hosts=*.example.org",
      "no certificate for '*.example.org': a wildcard needs a DNS record"},
     {"acme.hosts=www", "no certificate for 'www': a name without a dot is not public"},
-    {"acme.hosts=192.0.2.1", "no certificate for '192.0.2.1': an IP address has no name"},
+    {"acme.hosts=192.0.2.300", "no certificate for '192.0.2.300': it is not an IP address"},
+    {"acme.challenge=dns-01", "challenge = dns-01 needs a dns_hook"},
+    {"acme.dns_hook=/nowhere/hook", "/nowhere/hook: No such file or directory"},
+    {"acme.deploy_hook=/etc", "/etc is not a program"},
+    {"acme.deploy_hook=/etc/passwd", "/etc/passwd is not a program"},
+    {"acme.eab_kid=k", "eab_key is not set"},
+    {"acme.eab_key=aGFsbG8", "eab_kid is not set"},
     {"acme.hosts=a/b.example.org", "'a/b.example.org' is not a host name"},
     {"acme.hosts=" LONGEST_BUT_ONE "aa", "is not a host name"},
     {"acme.hosts=", "[acme] has no name to request a certificate for"},
@@ -322,6 +328,68 @@ static void hosts_give_the_names_that_are_public(void **state)
     release(&loaded);
 }
 
+static void names_of_a_host_may_share_a_certificate(void **state)
+{
+    static const char text[] =
+        "[server]\nlisten = *:80 https://*:443\n[host a.example.org b.example.org *.example.org]\n"
+        "root = /\n[host c.example.org]\nroot = /\n"
+        "[acme]\nenabled = on\nagree_to_terms = yes\nstate_dir = /var/s\ndns_hook = /bin/sh\n";
+    struct loaded loaded;
+    char file[ACME_NAME_MAX + 1];
+
+    (void)state;
+    load(&loaded, text, "acme.certificate_per=host");
+    expect_names(&loaded, "a.example.org b.example.org *.example.org c.example.org");
+    assert_int_equal(loaded.config.acme_names.count, 2);
+    assert_int_equal(config_acme_find(&loaded.config, SPAN("B.example.org")), 0);
+    assert_int_equal(config_acme_find(&loaded.config, SPAN("c.example.org")), 1);
+    assert_int_equal(config_acme_find(&loaded.config, SPAN("d.example.org")), 2);
+    release(&loaded);
+    load(&loaded, text, NULL);
+    assert_int_equal(loaded.config.acme_names.count, 4);
+    config_acme_file(loaded.config.acme_names.item[2], file);
+    assert_string_equal(file, "+.example.org");
+    release(&loaded);
+}
+
+static void addresses_share_the_first_certificate(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load_with(&loaded, "acme.hosts=a.example.org 192.0.2.1 b.example.org 2001:db8::1");
+    expect_names(&loaded, "192.0.2.1 2001:db8::1 a.example.org b.example.org");
+    assert_string_equal(loaded.config.acme_names.item[0], "192.0.2.1 2001:db8::1");
+    release(&loaded);
+    load_with(&loaded, "acme.hosts=192.0.2.1", "server.listen=https://*:443");
+    assert_non_null(strstr(loaded.messages, "can only be checked by http-01"));
+    release(&loaded);
+}
+
+static void secret_is_never_shown(void **state)
+{
+    struct loaded loaded;
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    (void)state;
+    load_with(&loaded, "acme.hosts=a.example.org", "acme.eab_kid=k", "acme.eab_key=c2VjcmV0");
+    assert_string_equal(loaded.messages, "");
+    assert_string_equal(loaded.config.acme_eab_key, "c2VjcmV0");
+    config_print(&loaded.config, true, out);
+    assert_int_equal(fclose(out), 0);
+    assert_null(strstr(text, "c2VjcmV0"));
+    assert_non_null(strstr(text, "\n# It is set; -T does not show it: eab_key = (hidden)\n"));
+    free(text);
+    release(&loaded);
+    load(&loaded, "[acme]\neab_key = c2VjcmV0\neab_key = c2VjcmV0 # x\n",
+         "acme.eab_key=c2Vj;cmV0 #");
+    assert_int_equal(loaded.errors, 2);
+    assert_null(strstr(loaded.messages, "c2Vj"));
+    release(&loaded);
+}
+
 static char *description(const struct config *config)
 {
     char *text;
@@ -343,14 +411,13 @@ static void description_has_each_name_and_why_one_is_missing(void **state)
     load(&loaded, sections, NULL);
     assert_int_equal(loaded.errors, 0);
     text = description(&loaded.config);
-    assert_string_equal(
-        text,
-        "certificates by ACME from https://acme-v02.api.letsencrypt.org/directory; it connects to "
-        "port 80 or 443 of each name:\n"
-        "  a.example.org: one certificate with a key of kind p256, by http-01 or tls-alpn-01\n"
-        "  b.example.org: one certificate with a key of kind p256, by http-01 or tls-alpn-01\n"
-        "  c.local: none: a name in a domain that is not public\n"
-        "  d.example.org: none: its [host] has a certificate\n");
+    assert_string_equal(text, "certificates by ACME from "
+                              "https://acme-v02.api.letsencrypt.org/directory; to check a name, "
+                              "it connects to port 80 or connects to port 443:\n"
+                              "  a.example.org: one certificate with a key of kind p256\n"
+                              "  b.example.org: one certificate with a key of kind p256\n"
+                              "  c.local: none: a name in a domain that is not public\n"
+                              "  d.example.org: none: its [host] has a certificate\n");
     free(text);
     release(&loaded);
     load(&loaded, sections, "acme.hosts=a.example.org");
@@ -408,8 +475,8 @@ static void description_names_one_challenge(void **state)
     text = description(&loaded.config);
     assert_string_equal(
         text, "certificates by ACME from https://acme-staging-v02.api.letsencrypt.org/directory; "
-              "it connects to port 443 of each name:\n"
-              "  www.example.org: one certificate with a key of kind rsa2048, by tls-alpn-01\n");
+              "to check a name, it connects to port 443:\n"
+              "  www.example.org: one certificate with a key of kind rsa2048\n");
     free(text);
     release(&loaded);
     load_with(&loaded, "acme.enabled=off");
@@ -432,6 +499,9 @@ int main(void)
         cmocka_unit_test(state_directory_depends_on_service_and_user),
         cmocka_unit_test(container_needs_a_named_state_directory),
         cmocka_unit_test(hosts_give_the_names_that_are_public),
+        cmocka_unit_test(names_of_a_host_may_share_a_certificate),
+        cmocka_unit_test(addresses_share_the_first_certificate),
+        cmocka_unit_test(secret_is_never_shown),
         cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
         cmocka_unit_test(description_has_the_user),
         cmocka_unit_test(description_names_one_challenge),

@@ -446,6 +446,7 @@ static struct wrong wrong_type(const struct config_key *key)
     case CONFIG_NAME:
         return (struct wrong){"1/x", "'/' is not valid in a name\n"};
     case CONFIG_TEXT:
+    case CONFIG_SECRET:
     case CONFIG_PATH:
     case CONFIG_PATHS:
     case CONFIG_NAMES:
