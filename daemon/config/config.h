@@ -195,6 +195,7 @@ struct config {
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
     char **origins;              /* [KEY_COUNT]: where each value was set; see config_origin() */
     struct config_words sources; /* their names, to which the lines point */
+    size_t file_count; /* the first of them are the files, and directories of included ones */
 };
 
 enum config_host_key {

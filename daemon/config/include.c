@@ -190,6 +190,21 @@ static int stop_unless_missing(const char *path, int error)
     return error != ENOENT && error != ENOTDIR;
 }
 
+/* A file that is put into the directory of PATTERN changes the configuration. */
+static void note_directory(struct config_draft *draft, const char *pattern)
+{
+    const char *slash = strrchr(pattern, '/');
+    char *name = slash != NULL ? strndup(pattern, (size_t)(slash - pattern)) : strdup(".");
+    char *directory =
+        name != NULL && name[0] != '/' ? config_path_join(draft->file->directory, name) : name;
+
+    if (directory != NULL && access(directory, F_OK) == 0)
+        config_source_name(draft->config, directory);
+    if (directory != name)
+        free(directory);
+    free(name);
+}
+
 static void include_files(struct config_draft *draft, const struct config_entry *entry)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
@@ -211,6 +226,8 @@ static void include_files(struct config_draft *draft, const struct config_entry 
         config_report_error(&draft->report, &place,
                             "a pattern such as conf.d/*.ini may match no file",
                             "cannot include %s: %s", pattern, strerror(ENOENT));
+    if (is_pattern)
+        note_directory(draft, entry->value);
     for (size_t i = 0; status == 0 && i < found.gl_pathc; i++)
         include_file(draft, found.gl_pathv[i], &place);
     globfree(&found);

@@ -289,6 +289,7 @@ static void apply_sources(struct config_draft *draft, const struct config_source
     set_defaults(draft);
     if (sources->file != NULL)
         read = config_file_read(draft, sources);
+    draft->config->file_count = draft->config->sources.count;
     free(directory);
     draft->base = draft->working;
     if (sources->file == NULL)

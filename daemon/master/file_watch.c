@@ -59,7 +59,12 @@ static uint64_t state_of_users(const struct config *config)
 
 static uint64_t state_of_config(const struct master *master)
 {
-    return master->options->file != NULL ? add_file(1, master->options->file) : 0;
+    const struct config *config = master->config;
+    uint64_t state = master->options->file != NULL;
+
+    for (size_t i = 0; i < config->file_count; i++)
+        state = add_file(state, config->sources.item[i]);
+    return state;
 }
 
 void file_watch_begin(struct master *master)

@@ -86,6 +86,11 @@ static void included_files_are_read_in_order_of_their_names(void **state)
     snprintf(expected, sizeof(expected), "%s/conf.d/sub", directory); /* below that of its file */
     assert_string_equal(loaded.config.hosts[1].root, expected);
     assert_string_equal(config_origin(&loaded.config, KEY_workers_processes), "main.ini:4");
+    snprintf(expected, sizeof(expected), "%s/conf.d", directory); /* for [server] watch */
+    assert_int_equal(loaded.config.file_count, 5);
+    assert_string_equal(loaded.config.sources.item[0], "main.ini");
+    assert_string_equal(loaded.config.sources.item[1], expected);
+    assert_string_equal(loaded.config.sources.item[3], "conf.d/20-b.ini");
     release(&loaded);
 }
 
