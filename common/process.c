@@ -1,12 +1,16 @@
 #include "common/process.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 pid_t process_fork(void)
@@ -64,4 +68,33 @@ _Noreturn void process_exec(const char *program, const char *const *argv, const 
     strcat(text, "\n");
     (void)!write(STDERR_FILENO, text, strlen(text));
     _exit(PROCESS_NOT_STARTED);
+}
+
+uint64_t process_age_ns(pid_t pid, uint64_t started_ns)
+{
+    enum { BLANKS_BEFORE_START = 20 }; /* of field 22, after the name in field 2 */
+    uint64_t now_ns = clock_wall_ns(), by_wall_ns = now_ns > started_ns ? now_ns - started_ns : 0;
+    uint64_t ticks = 0, since_boot_ns, age_ns;
+    char path[40], text[1024], *field;
+    struct timespec boot;
+    size_t length;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return by_wall_ns;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    field = strrchr(text, ')');
+    for (int i = 0; field != NULL && i < BLANKS_BEFORE_START; i++)
+        field = strchr(field + 1, ' ');
+    if (field == NULL || sscanf(field, "%" SCNu64, &ticks) != 1 ||
+        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+        return by_wall_ns;
+    since_boot_ns = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
+    age_ns = ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+    age_ns = age_ns < since_boot_ns ? since_boot_ns - age_ns : 0;
+    return age_ns > by_wall_ns ? age_ns : by_wall_ns;
 }

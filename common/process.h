@@ -1,9 +1,10 @@
-/* Starting another program: a process with a clean signal state and chosen descriptors. */
+/* Starting another program: a process with a clean signal state and chosen descriptors. The age of one. */
 #ifndef COMMON_PROCESS_H
 #define COMMON_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -11,6 +12,12 @@
  * when this process ends.
  */
 pid_t process_fork(void);
+
+/*
+ * How long process PID has run, which started at STARTED_NS (wall clock): if the clock was set back
+ * since, by its own start in /proc; 0 if that is unknown.
+ */
+uint64_t process_age_ns(pid_t pid, uint64_t started_ns);
 
 /*
  * Writes the path of the program NAME, relative to the directory of the running program. Returns

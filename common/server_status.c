@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/process.h"
 #include "common/tables.h"
 
 #include <math.h>
@@ -24,7 +25,8 @@ static json_t *worker_json(const struct segment *segment, uint32_t number)
 {
     const struct segment_worker *block = segment_worker(segment, number);
     const struct segment_worker_slot *slot = segment_worker_slot(segment, number);
-    uint64_t up = (clock_wall_ns() - atomic_load(&slot->started_ns)) / NS_PER_S;
+    uint64_t up =
+        process_age_ns(atomic_load(&slot->pid), atomic_load(&slot->started_ns)) / NS_PER_S;
     uint32_t state = load_number(&slot->state);
 
     return json_pack(
@@ -242,7 +244,8 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
 {
     const struct segment_master *master = segment_master(segment);
     const struct segment_header *header = &segment->header;
-    uint64_t now = clock_wall_ns();
+    uint64_t up_ns = process_age_ns(header->master_pid, segment_counted_since_ns(segment));
+    uint64_t master_ns = process_age_ns(header->master_pid, header->started_ns);
 
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:I, s:I, s:i, s:o, s:s, s:s, s:{s:i}, s:{s:i}, s:{s:i}, s:{s:i}, "
@@ -251,10 +254,9 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         "s:o}, "
         "s:{s:i, s:i}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
-        "uptime_s", (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S),
-        "master_uptime_s", (json_int_t)((now - header->started_ns) / NS_PER_S), "generation",
-        (int)load_number(&master->generation), "listening", addresses_json(segment), "model",
-        model_name(&master->model), "dispatch",
+        "uptime_s", (json_int_t)(up_ns / NS_PER_S), "master_uptime_s",
+        (json_int_t)(master_ns / NS_PER_S), "generation", (int)load_number(&master->generation),
+        "listening", addresses_json(segment), "model", model_name(&master->model), "dispatch",
         load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
         (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
         "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "acme", "pid",

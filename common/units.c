@@ -116,14 +116,14 @@ static char *format_scaled(char *buffer, size_t size, double value, double step,
 
 char *units_format_bytes(char *buffer, size_t size, double bytes)
 {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
 
     return format_scaled(buffer, size, bytes, 1024, units, ARRAY_LENGTH(units));
 }
 
 char *units_format_count(char *buffer, size_t size, double count)
 {
-    static const char *const units[] = {"", "k", "M", "G", "T"};
+    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
 
     return format_scaled(buffer, size, count, 1000, units, ARRAY_LENGTH(units));
 }
@@ -133,6 +133,12 @@ char *units_format_ns(char *buffer, size_t size, double ns)
     static const char *const units[] = {" ns", " us", " ms", " s"};
 
     return format_scaled(buffer, size, ns, 1000, units, ARRAY_LENGTH(units));
+}
+
+char *units_format_percent(char *buffer, size_t size, double ratio)
+{
+    snprintf(buffer, size, fabs(ratio) >= 0.9995 ? "%.0f%%" : "%.1f%%", 100 * ratio);
+    return buffer;
 }
 
 char *units_format_age(char *buffer, size_t size, uint64_t ns)

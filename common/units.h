@@ -33,6 +33,9 @@ char *units_format_count(char *buffer, size_t size, double count);
 /* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s". */
 char *units_format_ns(char *buffer, size_t size, double ns);
 
+/* "0.0%", "98.2%", "100%" for the ratios 0, 0.982 and 1. */
+char *units_format_percent(char *buffer, size_t size, double ratio);
+
 /* The word that agrees with COUNT: ONE or MORE. */
 static inline const char *units_plural(uint64_t count, const char *one, const char *more)
 {

@@ -353,7 +353,6 @@ static void fleet_fill(void *state, const struct scene *scene, size_t row, struc
     const struct instance *instance = &menu->instance[row];
     const struct instance_load *load = &instance->load;
     bool well = strcmp(load->state, "serving") == 0;
-    uint64_t now_ns = clock_wall_ns();
 
     (void)scene;
     cell_print(&cells[NAME], TONE_NORMAL, "  %s", instance->name);
@@ -369,8 +368,7 @@ static void fleet_fill(void *state, const struct scene *scene, size_t row, struc
     else
         cell_print(&cells[WORKERS], load->workers < load->workers_wanted ? TONE_WARN : TONE_NORMAL,
                    "%" PRIu32 " of %" PRIu32, load->workers, load->workers_wanted);
-    cell_age(&cells[UP], TONE_NORMAL,
-             now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
+    cell_age(&cells[UP], TONE_NORMAL, instance->age_ns);
     cell_exact(&cells[PID], TONE_DIM, (uint64_t)instance->pid);
     cell_text(&cells[VERSION], TONE_DIM, instance->version);
     cell_text(&cells[LISTENING], TONE_NORMAL, instance->listening);

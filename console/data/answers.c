@@ -391,8 +391,7 @@ static const char *figure_text(enum figure figure, const json_t *answer, char *b
     if (info->unit == UNIT_COUNT)
         return json_is_integer(value) ? as_text(value, buffer, size)
                                       : units_format_count(buffer, size, json_number_value(value));
-    snprintf(buffer, size, "%.1f %%", 100 * json_number_value(value));
-    return buffer;
+    return units_format_percent(buffer, size, json_number_value(value));
 }
 
 /* False if the server publishes none of its metrics. */
@@ -472,7 +471,8 @@ static void print_performance(const json_t *answer, FILE *out)
             json_is_number(rate) ? units_format_count(text, sizeof(text), json_number_value(rate))
                                  : "-");
     if (cores != NULL)
-        fprintf(out, "%-12s %.1f %% of a core\n", "CPU", 100 * json_number_value(cores));
+        fprintf(out, "%-12s %s of a core\n", "CPU",
+                units_format_percent(text, sizeof(text), json_number_value(cores)));
     fprintf(out, "%-12s mean %s", "latency",
             figure_text(FIGURE_response_time_mean, answer, text, sizeof(text)));
     print_percentiles(json_object_get(answer, "latency_ns"), out);

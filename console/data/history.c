@@ -728,6 +728,7 @@ static void describe_second(struct snapshot *then, const struct history *history
     if (tenure != NULL) {
         then->server.pid = tenure->pid;
         then->server.started_ns = tenure->server_ns;
+        then->server.start_ns = tenure->pid == present->server.pid ? present->server.start_ns : 0;
     }
     then->dispatch_master = present->dispatch_master;
     then->wall_ns = sample->time_ns;

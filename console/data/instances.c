@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/process.h"
 #include "common/units.h"
 
 #include <dirent.h>
@@ -165,6 +166,7 @@ static bool describe(const char *name, struct instance *instance)
     read_recent(&reader, instance->recent);
     instance->pid = reader.map.header.master_pid;
     instance->started_ns = segment_counted_since_ns(&reader.map);
+    instance->age_ns = process_age_ns(instance->pid, instance->started_ns);
     instance->load = instance_load(&reader);
     segment_detach(&reader);
     return true;
@@ -272,17 +274,14 @@ void instances_print(FILE *out)
 {
     static struct instance list[INSTANCES_MAX];
     size_t count = instances_find(list);
-    uint64_t now_ns = clock_wall_ns();
     char age[UNITS_TEXT];
 
     if (count == 0)
         fprintf(out, "no server is running\n");
     for (size_t i = 0; i < count; i++)
         fprintf(out, "%-24s pid %-8" PRId32 " up %-10s version %-9s on %s\n", list[i].name,
-                list[i].pid,
-                units_format_age(age, sizeof(age),
-                                 now_ns > list[i].started_ns ? now_ns - list[i].started_ns : 0),
-                list[i].version, list[i].listening);
+                list[i].pid, units_format_age(age, sizeof(age), list[i].age_ns), list[i].version,
+                list[i].listening);
 }
 
 static json_t *json_number(double value)
@@ -299,7 +298,7 @@ static json_t *json_instance(const struct instance *instance)
                      json_text(instance->name), "version", json_text(instance->version), "state",
                      load->state, "pid", (int)instance->pid, "listening",
                      json_text(instance->listening), "socket", json_text(instance->socket),
-                     "started_s", (double)instance->started_ns / (double)NS_PER_S, "workers",
+                     "uptime_s", (double)(instance->age_ns / NS_PER_S), "workers",
                      (int)load->workers, "workers_wanted",
                      wanted ? json_integer(load->workers_wanted) : json_null(), "requests_per_s",
                      json_number(load->requests), "errors_per_s", json_number(load->errors),

@@ -32,6 +32,7 @@ struct instance {
     char socket[INSTANCE_PATH_MAX]; /* control socket */
     int32_t pid;
     uint64_t started_ns; /* wall clock */
+    uint64_t age_ns;
     struct instance_load load;
     /* Requests per second by the server's own history, oldest first; NAN: none. */
     double recent[INSTANCE_RECENT];

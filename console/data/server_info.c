@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/escape.h"
+#include "common/process.h"
 #include "console/data/recording.h"
 
 #include <inttypes.h>
@@ -108,6 +109,10 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
         tail_attach(info->tail, reader, readable) != 0 ||
         event_list_attach(info->events, reader) != 0)
         return -1;
+    if (!info->replayed)
+        info->snapshot.server.start_ns =
+            clock_monotonic_ns() -
+            process_age_ns(header->master_pid, segment_counted_since_ns(&reader->map));
     if (before != 0 && is_other) {
         snprintf(text, sizeof(text),
                  "another master (pid %" PRId32 ") has started, after pid %" PRId32,
@@ -317,6 +322,12 @@ static int take_slow(struct server_info *info, const struct segment_reader *read
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&info->cache, reader, now->wall_ns) : 0;
 }
 
+/* CPU time is that of a second; only the first one is known earlier. */
+static uint64_t processes_every_ns(const struct server_info *info)
+{
+    return info->processes.shortage.known != 0 ? NS_PER_S : SLOW_NS;
+}
+
 struct alert_facts server_info_facts(const struct server_info *info)
 {
     return (struct alert_facts){info->model, info->history, &info->processes};
@@ -333,7 +344,7 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
         return -1;
     if (with_latency)
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
-    if (!info->replayed && now_ns >= info->processes.time_ns + SLOW_NS)
+    if (!info->replayed && now_ns >= info->processes.time_ns + processes_every_ns(info))
         processes_take(&info->processes, &info->snapshot);
     if (info->snapshot.server.lacks_section[SEGMENT_HISTORY])
         push_own_sample(info);

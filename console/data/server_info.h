@@ -48,7 +48,7 @@ struct server_info {
     struct outcomes *outcomes;
     struct event_list *events;
     struct marks *marks;            /* kept by server_info_clear() */
-    struct process_table processes; /* read twice a second, as are cache, clients and config */
+    struct process_table processes; /* read once a second; cache, clients and config twice */
     struct alerts alerts;           /* rules kept by server_info_clear() */
     bool replayed;                  /* set by the owner: the segment is that of a recording */
     struct cache_list cache;

@@ -19,6 +19,7 @@ enum { STATES_MAX = 32 }; /* thread states that the console supports */
 struct server {
     uint64_t generation;
     uint64_t started_ns; /* wall clock; another master of the same server does not change it */
+    uint64_t start_ns;   /* the same by the clock of struct snapshot.time_ns; 0: unknown */
     int32_t pid;
     char name[64];
     char version[32];

@@ -67,6 +67,9 @@ static void take_totals(struct load_totals *totals, const json_t *line)
     totals->client_cores = json_number_of(line, "client_cores", NAN);
 }
 
+/* The server's rate is that of the last second, which must not begin before the run. */
+#define SERVER_RATE_S 1
+
 /* If there are too many points, removes every other one. */
 static void add_point(struct load_run *run, const struct load_point *point)
 {
@@ -127,7 +130,8 @@ bool load_run_progress(struct load_run *run, const char *line,
             1e3 * json_number_of(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
         .client_p99_ns = positive_or_nan(
             1e3 * json_number_of(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
-        .server_rate = run->own_server ? server->rate : NAN,
+        .server_rate =
+            run->own_server && run->totals.elapsed_s >= SERVER_RATE_S ? server->rate : NAN,
         .server_p50_ns = run->own_server ? server->p50_ns : NAN,
         .server_p99_ns = run->own_server ? server->p99_ns : NAN,
         .connections = (double)run->totals.connections_up};

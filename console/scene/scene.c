@@ -183,12 +183,15 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width)
 {
     char age[UNITS_TEXT];
-    uint64_t started = now->server.started_ns;
+    const struct server *server = &now->server;
+    uint64_t up_ns = now->wall_ns > server->started_ns ? now->wall_ns - server->started_ns : 0;
 
+    if (server->start_ns != 0 && now->time_ns > server->start_ns &&
+        now->time_ns - server->start_ns > up_ns) /* the wall clock was set back */
+        up_ns = now->time_ns - server->start_ns;
     line[0] = '\0';
-    summary_append(
-        line, size, width, "up %s",
-        units_format_age(age, sizeof(age), now->wall_ns > started ? now->wall_ns - started : 0));
+    if (up_ns > 0)
+        summary_append(line, size, width, "up %s", units_format_age(age, sizeof(age), up_ns));
     summary_append(line, size, width, "pid %" PRId32, now->server.pid);
     summary_append(line, size, width, "on %s", now->server.listening);
     summary_append(line, size, width, "version %s", now->server.version);

@@ -1,5 +1,6 @@
 #include "console/ui/graph.h"
 
+#include "common/macros.h"
 #include "common/units.h"
 #include "console/ui/text.h"
 
@@ -308,6 +309,28 @@ static void draw_label(const struct canvas *canvas, int row, const char *label)
     canvas_right(canvas, row, LABEL_WIDTH - 1, TONE_DIM, label);
 }
 
+/* Times between the span and now, on the axis. */
+static void draw_ticks(const struct panel *panel, const struct canvas *canvas, int width)
+{
+    static const int steps_s[] = {15, 60, 300, 900, 7200, 21600};
+    enum { ROOM = 10, PARTS_MOST = 5 };
+    char text[UNITS_TEXT];
+    size_t i = 0;
+    int step_s;
+
+    while (i + 1 < ARRAY_LENGTH(steps_s) && panel->span_s > PARTS_MOST * steps_s[i])
+        i++;
+    step_s = steps_s[i];
+    for (int ago_s = step_s; ago_s < panel->span_s; ago_s += step_s) {
+        int x = width - 1 - (int)((long)ago_s * width / panel->span_s);
+
+        units_format_time_ms(text, sizeof(text), (uint64_t)ago_s * 1000);
+        if ((long)step_s * width / panel->span_s >= ROOM)
+            canvas_text(canvas, canvas->height - 1, LABEL_WIDTH + 1 + x - (int)strlen(text) / 2,
+                        TONE_DIM, text);
+    }
+}
+
 /* The scale on the left; in the last line the axis with the span and the mark of the peak. */
 static void draw_axes(const struct panel *panel, const struct canvas *canvas,
                       const struct scaled *scaled, int peak_column)
@@ -329,6 +352,7 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas,
                units_format_time_ms(span, sizeof(span), (uint64_t)panel->span_s * 1000));
     canvas_repeat(canvas, bottom, LABEL_WIDTH, 1, TONE_DIM, ascii ? L'+' : L'└');
     canvas_repeat(canvas, bottom, LABEL_WIDTH + 1, width, TONE_DIM, ascii ? L'-' : L'─');
+    draw_ticks(panel, canvas, width);
     if (peak_column >= 0)
         canvas_repeat(canvas, bottom, LABEL_WIDTH + 1 + peak_column, 1, TONE_PEAK,
                       ascii ? L'^' : L'▲');

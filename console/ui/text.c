@@ -5,6 +5,7 @@
 #include "common/units.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +34,7 @@ char *text_latency(char *buffer, double ns)
 
 char *text_percent(char *buffer, double ratio)
 {
-    if (!isfinite(ratio))
-        return none(buffer);
-    snprintf(buffer, TEXT_SHORT, ratio >= 0.9995 ? "%.0f%%" : "%.1f%%", 100 * ratio);
-    return buffer;
+    return isfinite(ratio) ? units_format_percent(buffer, TEXT_SHORT, ratio) : none(buffer);
 }
 
 char *text_since(char *buffer, uint64_t ns)
@@ -87,10 +85,18 @@ void text_base64(FILE *out, const void *bytes, size_t count)
     }
 }
 
-/* The width of a character; what has none, such as a combining mark, is shown as one column. */
-static int character_width(wchar_t character)
+enum { ESCAPE_COLUMNS = 4 /* \xNN */ };
+
+/* Controls, combining and zero-width characters: their bytes are shown as \xNN. */
+static bool is_escaped(wchar_t character)
 {
-    return wcwidth(character) == 2 ? 2 : 1;
+    return escape_unsafe((uint32_t)character) || wcwidth(character) <= 0;
+}
+
+/* The columns of CHARACTER, which has LENGTH bytes. */
+static int character_width(wchar_t character, size_t length)
+{
+    return is_escaped(character) ? ESCAPE_COLUMNS * (int)length : wcwidth(character);
 }
 
 /* Converts the character at TEXT. Returns its length; 0: the end, or not a character. */
@@ -102,18 +108,32 @@ static size_t character_at(const char *text, wchar_t *character)
     return length == (size_t)-1 || length == (size_t)-2 ? 0 : length;
 }
 
+static void write_escape(wchar_t *cells, unsigned byte)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    cells[0] = L'\\';
+    cells[1] = L'x';
+    cells[2] = (wchar_t)digits[byte >> 4];
+    cells[3] = (wchar_t)digits[byte & 15];
+}
+
 size_t text_cells(const char *text, wchar_t *cells, size_t room)
 {
     size_t count = 0, length;
     wchar_t character;
 
     for (; (length = character_at(text, &character)) > 0 && count < room; text += length) {
-        int width = character_width(character);
+        int width = character_width(character, length);
 
         if (count + (size_t)width > room)
             break;
-        cells[count++] =
-            escape_unsafe((uint32_t)character) || wcwidth(character) <= 0 ? L'?' : character;
+        if (is_escaped(character)) {
+            for (size_t i = 0; i < length; i++, count += ESCAPE_COLUMNS)
+                write_escape(cells + count, (unsigned char)text[i]);
+            continue;
+        }
+        cells[count++] = character;
         if (width == 2)
             cells[count++] = L'\0';
     }
@@ -127,7 +147,7 @@ int text_columns(const char *text)
     size_t length;
 
     for (; (length = character_at(text, &character)) > 0; text += length)
-        columns += character_width(character);
+        columns += character_width(character, length);
     return columns;
 }
 
@@ -137,7 +157,7 @@ size_t text_fitting(const char *text, int width)
     size_t used = 0, length;
 
     for (; (length = character_at(text + used, &character)) > 0; used += length) {
-        width -= character_width(character);
+        width -= character_width(character, length);
         if (width < 0)
             break;
     }

@@ -22,13 +22,13 @@ char *text_rfc3339(char *buffer, uint64_t wall_ns); /* "2026-01-02T15:04:05.1234
 void text_base64(FILE *out, const void *bytes, size_t count);
 
 /*
- * Writes TEXT as at most ROOM cells and returns their number. A character that the terminal would
- * interpret becomes '?'; a wide one takes two cells, the second is 0; text that is not in the
- * character set of the locale gives no cells.
+ * Writes TEXT as at most ROOM cells and returns their number. A wide character takes two cells, the
+ * second is 0. The bytes of one that the terminal would interpret, or not show in a column of its
+ * own, are written as \xNN. Text that is not in the character set of the locale gives no cells.
  */
 size_t text_cells(const char *text, wchar_t *cells, size_t room);
 
-/* The width of TEXT, columns: a wide character takes two. */
+/* The width of TEXT in these cells. */
 int text_columns(const char *text);
 
 /* The length of the part of TEXT that fits WIDTH columns, bytes. */

@@ -58,7 +58,7 @@ static void events_fill(void *state, const struct scene *scene, size_t row, stru
     (void)scene;
     cell_clock(&cells[LAST], TONE_DIM, event->last_ns);
     cell_text(&cells[LEVEL], tone, level_names[event->level]);
-    cell_exact(&cells[COUNT], event->count > 1 ? TONE_VALUE : TONE_DIM, event->count);
+    cell_count(&cells[COUNT], event->count > 1 ? TONE_VALUE : TONE_DIM, (double)event->count);
     if (event->pid != 0)
         cell_print(&cells[FROM], TONE_NORMAL, "%s %" PRId32, role_names[event->role], event->pid);
     else /* seen in a recording */

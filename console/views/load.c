@@ -87,7 +87,7 @@ static void load_fill(void *state, const struct scene *scene, size_t row, struct
     cell_count(&cells[RATE], TONE_VALUE, totals->requests_per_s);
     cell_latency(&cells[P50], TONE_NORMAL, totals->p50_ns);
     cell_latency(&cells[P99], TONE_NORMAL, totals->p99_ns);
-    cell_exact(&cells[FAILED], totals->failed > 0 ? TONE_WARN : TONE_DIM, totals->failed);
+    cell_count(&cells[FAILED], totals->failed > 0 ? TONE_WARN : TONE_DIM, (double)totals->failed);
     cell_text(&cells[CHECK], entry->check == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD,
               entry->check == LOAD_CHECK_NONE || entry->check == LOAD_CHECK_OTHERS ? "-"
               : entry->check == LOAD_CHECK_DIFFERENT ? (scene->ascii ? "no" : "✗")

@@ -129,7 +129,7 @@ static void errors_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char success[TEXT_SHORT], moved[TEXT_SHORT], client[TEXT_SHORT], server[TEXT_SHORT];
 
-    snprintf(buffer, size, "2xx %s  3xx %s  4xx %s  5xx %s",
+    snprintf(buffer, size, "2xx %s/s  3xx %s/s  4xx %s/s  5xx %s/s",
              text_count(success, scene_figure(scene, FIGURE_responses_2xx)),
              text_count(moved, scene_figure(scene, FIGURE_responses_3xx)),
              text_count(client, scene_figure(scene, FIGURE_responses_4xx)),

@@ -299,9 +299,8 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
                        queue_full_names[worker->queue_full]);
     summary_append_threads(line, size, width, worker->threads_actual, worker->threads_wanted);
     summary_append(line, size, width, "pid %" PRId32, worker->pid);
-    summary_append(
-        line, size, width, "up %s",
-        text_since(text, wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0));
+    if (wall_ns > worker->started_ns) /* else the clock was set back */
+        summary_append(line, size, width, "up %s", text_since(text, wall_ns - worker->started_ns));
     if (scene_has(scene, SEGMENT_CACHE))
         summary_append(line, size, width, "cache %s",
                        text_bytes(text, (double)worker->values[METRIC_cache_bytes]));
@@ -332,9 +331,9 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
                   ? "ended"
               : worker->state < WORKER_STATE_COUNT ? worker_state_names[worker->state]
                                                    : "unknown");
-    if (worker->started_ns != 0) /* else an earlier worker of the slot */
-        cell_age(&cells[SINCE], TONE_NOTE,
-                 wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
+    /* Else an earlier worker of the slot, or the clock was set back. */
+    if (worker->started_ns != 0 && wall_ns > worker->started_ns)
+        cell_age(&cells[SINCE], TONE_NOTE, wall_ns - worker->started_ns);
     cell_rate(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
     for (size_t i = 0; i < ARRAY_LENGTH(gauges); i++)
         cell_count(&cells[gauges[i].column], TONE_NOTE,

@@ -676,7 +676,7 @@ static void recorded_session_is_replayed(void **state)
     TYPE_SHOWS("[", "threads 4 of 4");
     TYPE_SHOWS("+", "a recording cannot be changed");
     TYPE_SHOWS(":note late\r", "this is a recording");
-    TYPE_SHOWS(">", "N six threads");
+    TYPE_SHOWS("}", "N six threads");
     TYPE_SHOWS("9", "six threads");
     terminal_type(terminal, "q");
     stage_ended_well();

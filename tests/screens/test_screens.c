@@ -41,7 +41,7 @@ static void overview_shows_metrics(void **state)
         /* 1000 + 2000 + 3000 + 4000 requests; idle now; one peak in the history. */
         ASSERT_SHOWS("requests/s  0", "10.0k total", "peak 5.00k", "latency p99  -",
                      "p50 -  p90 -  max -", "sent/s  0", "9.54 MiB total", "connections  10",
-                     "peak 14", "errors/s (4xx, 5xx)  0", "2xx 0  3xx 0  4xx 0  5xx 0",
+                     "peak 14", "errors/s (4xx, 5xx)  0", "2xx 0/s  3xx 0/s  4xx 0/s  5xx 0/s",
                      "cache hit ratio  -", "25 entries, 3.00 MiB", "1m └", "▲", "+ more threads");
         save("overview", sizes[i]);
         terminal_type(terminal, "q");

@@ -147,7 +147,7 @@ static void status_is_formatted_as_table(void **state)
         "TLS          2, handshakes 9, resumed -, failed: timeout -, failed: version 1, ",
         "HTTP/2       6, accepted -, open -, streams 3, ",
         "waiting      accept queue 7, in the master 3, in threads 5, old gen. 2\n",
-        "cache        hit ratio 98.1 %, hits -, ",
+        "cache        hit ratio 98.1%, hits -, ",
         "queue full -, mean wait -\n",
         "cores        requests/core 52.9k, switches/request -, CPU time 1.52 s, waits -, ",
         "log          lines 123455, ",

@@ -2,6 +2,8 @@
 #define WSBOARD_IMPLEMENTATION
 #include "include/wsboard.h"
 
+#include "common/clock.h"
+#include "common/process.h"
 #include "console/data/instances.h"
 
 #include <setjmp.h>
@@ -67,9 +69,21 @@ static void server_is_measured_between_two_looks(void **state)
     assert_true(!(found->load.requests > 0) && isnan(found->load.p99_ns));
 }
 
+/* A start in the future: the clock was set back. */
+static void age_survives_a_clock_set_back(void **state)
+{
+    uint64_t now_ns = clock_wall_ns();
+
+    (void)state;
+    assert_true(process_age_ns(1, now_ns + 3600 * NS_PER_S) > 0);
+    assert_true(process_age_ns(getpid(), now_ns - 3600 * NS_PER_S) >= 3600 * NS_PER_S);
+    assert_true(process_age_ns(-1, now_ns + 3600 * NS_PER_S) == 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(server_is_measured_between_two_looks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(server_is_measured_between_two_looks),
+                                       cmocka_unit_test(age_survives_a_clock_set_back)};
 
     return cmocka_run_group_tests(tests, open_board, close_board);
 }

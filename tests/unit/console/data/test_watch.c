@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log_record.h"
+#include "common/macros.h"
 #include "console/data/watch.h"
 #include "tests/unit/own_segment.h"
 
@@ -85,6 +86,19 @@ static void requests_are_counted_between_samples(void **state)
 }
 
 /* The master asks another question each second. */
+/* Only the first one is of half a second. */
+static void cpu_time_is_that_of_a_second(void **state)
+{
+    uint64_t from_ns = clock_monotonic_ns();
+    static const unsigned halves[] = {0, 1, 1, 3, 3, 5}; /* when it was read last */
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LENGTH(halves); i++) {
+        sample(from_ns + i * NS_PER_S / 2);
+        assert_true(watch_processes(watch)->time_ns == from_ns + halves[i] * NS_PER_S / 2);
+    }
+}
+
 static void thread_is_silent_until_it_answers(void **state)
 {
     struct segment_thread *thread = segment_thread(&segment, 0);
@@ -113,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_are_counted_between_samples, begin, end),
+        cmocka_unit_test_setup_teardown(cpu_time_is_that_of_a_second, begin, end),
         cmocka_unit_test_setup_teardown(thread_is_silent_until_it_answers, begin, end),
     };
 

@@ -53,6 +53,23 @@ static void longer_count_takes_the_place_of_an_item(void **state)
     assert_string_equal(line, "+11");
 }
 
+static void uptime_survives_a_clock_set_back(void **state)
+{
+    static struct snapshot now; /* too large for the stack */
+    char line[64];
+
+    (void)state;
+    now.wall_ns = 1000 * NS_PER_S;
+    now.time_ns = 500 * NS_PER_S;
+    now.server.started_ns = 4500 * NS_PER_S;
+    now.server.start_ns = 400 * NS_PER_S;
+    summary_identity(&now, line, sizeof(line), 20);
+    assert_string_equal(line, "up 1m 40s  pid 0");
+    now.server.start_ns = 0; /* unknown */
+    summary_identity(&now, line, sizeof(line), 6);
+    assert_string_equal(line, "pid 0");
+}
+
 static void push_second(struct history *history, uint64_t second)
 {
     struct sample_copy sample = {.time_ns = second * NS_PER_S};
@@ -93,6 +110,7 @@ int main(void)
         cmocka_unit_test(marks_stand_at_their_second),
         cmocka_unit_test(item_that_does_not_fit_is_left_out),
         cmocka_unit_test(items_left_out_are_counted),
+        cmocka_unit_test(uptime_survives_a_clock_set_back),
         cmocka_unit_test(longer_count_takes_the_place_of_an_item),
     };
 

@@ -65,12 +65,18 @@ static void parts_never_overlap_or_leave_the_canvas(void **state)
 static void text_has_no_control_characters_on_the_screen(void **state)
 {
     static const char text[] = "a\x1b[2J\nb\xc2\x9b\xe2\x80\xae\xc3\xa4";
-    wchar_t cells[32];
+    static const char invisible[] = "e\xcc\x81\xe2\x80\x8bz"; /* combining, zero width */
+    wchar_t cells[48];
 
     (void)state;
     assert_non_null(setlocale(LC_ALL, "C.UTF-8"));
-    assert_int_equal(text_cells(text, cells, 32), 10);
-    assert_memory_equal(cells, L"a?[2J?b??\u00e4", 10 * sizeof(*cells));
+    assert_int_equal(text_cells(text, cells, 48), 34);
+    assert_memory_equal(cells, L"a\\x1b[2J\\x0ab\\xc2\\x9b\\xe2\\x80\\xae\u00e4",
+                        34 * sizeof(*cells));
+    assert_int_equal(text_columns(text), 34);
+    assert_int_equal(text_cells(invisible, cells, 48), 22);
+    assert_memory_equal(cells, L"e\\xcc\\x81\\xe2\\x80\\x8bz", 22 * sizeof(*cells));
+    assert_int_equal(text_fitting(invisible, 8), 1);
     assert_int_equal(text_cells("\xff", cells, 32), 0);
 }
 
