@@ -9,6 +9,8 @@
 #include "console/views/subject.h"
 
 #include <curses.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3, SPAN_MOVES = 15 };
@@ -86,6 +88,57 @@ static void filter_by_row(struct session *session)
     session_set_filter(session, &filter);
     if (words == 0)
         controller_report(session->controller, true, "this row has nothing to filter by");
+}
+
+/* Writes the details of ROW if they are open, else its path or the first of its keys. */
+static void write_copied(struct session *session, size_t row, FILE *out)
+{
+    struct scene scene = session_scene(session);
+    const struct grid *grid = session_grid(session);
+    const struct list *list = grid->list;
+    struct cell cells[TABLE_COLUMNS_MAX];
+    const char *found = NULL;
+    char name[TABLE_NAME_BYTES];
+
+    if (session->overlays.detail && list->detail != NULL) {
+        list->detail(grid->state, &scene, row, out);
+        return;
+    }
+    grid_fill(grid, &scene, row, cells);
+    for (size_t i = 0; i < list->column_count; i++) {
+        const char *text = cells[i].text + strspn(cells[i].text, " ");
+
+        if (session->overlays.detail)
+            fprintf(out, "%s\t%s\n", list->columns[i].title, text);
+        else if (list->columns[i].key && text[0] != '\0' &&
+                 (found == NULL || strcmp(column_name(&list->columns[i], name), "path") == 0))
+            found = text;
+    }
+    if (!session->overlays.detail)
+        fputs(found != NULL ? found : cells[0].text, out);
+}
+
+static void copy_row(struct session *session)
+{
+    const struct grid *grid = session_grid(session);
+    char *text = NULL;
+    size_t row, length;
+    FILE *out;
+
+    if (grid->list == NULL || !grid_subject(grid, &row)) {
+        controller_report(session->controller, true, "select a row first (Up, Down)");
+        return;
+    }
+    out = open_memstream(&text, &length);
+    if (out == NULL)
+        return;
+    write_copied(session, row, out);
+    if (fclose(out) == 0) {
+        screen_copy(text);
+        controller_report(session->controller, false, "copied, if the terminal allows it: %.*s",
+                          (int)strcspn(text, "\n"), text);
+    }
+    free(text);
 }
 
 /* Shows the requests of the selected row; returns false if they cannot be told by its key. */
@@ -215,6 +268,9 @@ static void act_everywhere(struct session *session, enum action action)
         break;
     case ACTION_FILTER_ROW:
         filter_by_row(session);
+        break;
+    case ACTION_COPY:
+        copy_row(session);
         break;
     case ACTION_OPEN:
         open_row(session);

@@ -97,7 +97,7 @@ static void report_unknown_column(struct session *session, const struct grid *gr
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
                      column_title_name(&grid->list->columns[i], name));
     if (names[0] == '\0')
-        controller_report(session->controller, true, "this view has no list to sort");
+        controller_report(session->controller, true, "this view has no list");
     else
         controller_report(session->controller, true, "unknown column '%.20s' (%s)", word, names);
 }
@@ -112,6 +112,42 @@ static void run_sort(struct session *session, const char *rest)
             return;
         }
     report_unknown_column(session, grid, rest);
+}
+
+/* "path,took": only these; "-agent": without it; "all". */
+static void run_columns(struct session *session, const char *rest)
+{
+    struct grid *grid = session_grid(session);
+    uint32_t unwanted = grid->unwanted;
+    char copy[EDIT_BYTES], *left = NULL;
+    bool shows = false;
+
+    snprintf(copy, sizeof(copy), "%s", rest);
+    for (char *word = strtok_r(copy, " ,", &left); word != NULL && grid->list != NULL;
+         word = strtok_r(NULL, " ,", &left)) {
+        bool hides = word[0] == '-';
+        size_t i = 0;
+
+        if (strcmp(word, "all") == 0) {
+            unwanted = 0;
+            continue;
+        }
+        while (i < grid->list->column_count &&
+               !column_is_named(&grid->list->columns[i], word + hides))
+            i++;
+        if (i == grid->list->column_count) {
+            report_unknown_column(session, grid, word + hides);
+            return;
+        }
+        if (!hides && !shows)
+            unwanted = UINT32_MAX;
+        shows |= !hides;
+        unwanted = hides ? unwanted | UINT32_C(1) << i : unwanted & ~(UINT32_C(1) << i);
+    }
+    if (grid->list == NULL || rest[0] == '\0')
+        report_unknown_column(session, grid, rest);
+    else
+        grid->unwanted = unwanted;
 }
 
 static void run_instance(struct session *session, const char *rest)
@@ -262,6 +298,8 @@ static const struct {
     {"show", "WORDS", "Show one path, client, status, thread: path=/x", run_show},
     {"instance", "[NAME]", "Show another server of this machine", run_instance},
     {"sort", "COLUMN", "Sort the list of this view", run_sort},
+    {"columns", "NAME ... | -NAME ... | all", "Show only these columns of this list, or hide some",
+     run_columns},
     {"alert", "[RULE | off [RULE]]",
      "Alert on a rule such as p99 > 20ms for 5s; alone: list alerts", run_alert},
     {"note", "TEXT", "Note something about the moment shown: an event, a mark, part of a recording",

@@ -27,6 +27,7 @@ void grid_release(struct grid *grid)
 void grid_set_list(struct grid *grid, const struct list *list)
 {
     grid->list = list;
+    grid->unwanted = 0;
     grid->sorted_by = list->sorted_by;
     grid->selecting = false;
     grid->top = 0;
@@ -118,6 +119,8 @@ static void choose_columns(struct grid *grid, const struct scene *scene)
     memcpy(grid->columns, list->columns, list->column_count * sizeof(*list->columns));
     for (size_t i = 0; list->lacks != NULL && i < list->column_count; i++)
         grid->columns[i].hidden |= list->lacks(scene, i);
+    for (size_t i = 0; i < list->column_count; i++)
+        grid->columns[i].hidden |= (grid->unwanted >> i & 1) != 0;
 }
 
 void grid_update(struct grid *grid, const struct scene *scene)

@@ -57,6 +57,7 @@ struct grid {
     void *state;                 /* state of the view */
     const struct filter *filter; /* rows that do not match are hidden */
     const bool *ascii;           /* draw ASCII characters only; NULL: no */
+    uint32_t unwanted;           /* columns that the user hides, as bits */
     int sorted_by;               /* as list.sorted_by */
     bool selecting;              /* a row is selected */
     uint64_t selected_id;

@@ -1,6 +1,7 @@
 #include "console/ui/screen.h"
 
 #include "common/clock.h"
+#include "console/ui/text.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -325,6 +326,24 @@ void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii)
     screen->ascii = ascii;
     screen->style = ascii ? GRAPH_ASCII : GRAPH_BRAILLE;
     lay_out_screen(screen, sheet->height, sheet->width);
+}
+
+void screen_copy(const char *text)
+{
+    char *sequence = NULL;
+    size_t length;
+    FILE *out = open_memstream(&sequence, &length);
+
+    if (out == NULL)
+        return;
+    fputs("\033]52;c;", out);
+    text_base64(out, text, strlen(text));
+    fputs("\a", out);
+    if (fclose(out) == 0 && screen_ready()) {
+        add_output(sequence);
+        write_output(FRAME_MS);
+    }
+    free(sequence);
 }
 
 void screen_bell(void)

@@ -39,6 +39,9 @@ void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii);
 /* Changes these three settings while the screen is started. */
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 
+/* Asks the terminal to put TEXT on the clipboard (OSC 52); many need a setting for it. */
+void screen_copy(const char *text);
+
 /* Rings the bell of the terminal, unless it takes no bytes. */
 void screen_bell(void);
 

@@ -73,7 +73,8 @@ enum {
     EFFECT_MOST = 16,
     SIDE_BY_SIDE_WIDTH = 70,
     LEGEND_MOST = 3,
-    TALL = 16
+    TALL = 16,
+    FOLDED_FROM = 24 /* threads */
 };
 
 /* A worker, one of its serving threads, its offload queue, or one of its offload threads. */
@@ -82,6 +83,7 @@ struct row {
     const struct thread_sample *thread;
     const struct offload_sample *offload;
     bool queue;
+    uint32_t folded; /* serving threads of the worker that have no row */
 };
 
 struct state {
@@ -90,7 +92,7 @@ struct state {
         EVERY_THREAD,
         ONLY_LETTERS,
         MODES
-    } mode; /* FOLDED: without idle offload threads */
+    } mode; /* FOLDED: without idle offload threads and, of many, idle workers */
     struct row *rows;
     size_t count, room;
     bool is_webserverd;
@@ -113,10 +115,14 @@ static void add_row(struct state *state, struct row row)
 
 static void add_worker(struct state *state, const struct worker_sample *worker,
                        const struct thread_sample *const *order, uint32_t threads, bool sorted,
-                       bool has_queue)
+                       bool has_queue, bool folded)
 {
     bool every = state->mode == EVERY_THREAD;
 
+    if (folded && !every) {
+        add_row(state, (struct row){.worker = worker, .folded = worker->threads_actual});
+        return;
+    }
     if (!sorted)
         add_row(state, (struct row){.worker = worker});
     for (uint32_t i = 0; i < threads; i++) {
@@ -135,9 +141,33 @@ static void add_worker(struct state *state, const struct worker_sample *worker,
             add_row(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
 }
 
-/* SORTED: only threads, because a worker cannot be compared with its own threads. */
-static void make_rows(struct state *state, const struct snapshot *now, bool sorted)
+/* The sum of METRIC over the threads of a worker: a gauge, or the rate of a counter. */
+static double sum_of(const struct scene *scene, const struct worker_sample *worker,
+                     enum metric metric, bool as_rate)
 {
+    const struct snapshot *now = model_now(scene->model);
+    double sum = 0;
+
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].worker == worker->slot)
+            sum += as_rate ? model_thread_rate(scene->model, &now->threads[i], metric)
+                           : model_thread_value(scene->model, &now->threads[i], metric);
+    return sum;
+}
+
+/* True if the worker is one of many threads and does nothing. */
+static bool is_worker_folded(const struct scene *scene, const struct worker_sample *worker)
+{
+    return model_now(scene->model)->thread_count > FOLDED_FROM && scene->moment != MOMENT_PAST &&
+           worker->state == WORKER_SERVING && !(sum_of(scene, worker, METRIC_requests, true) > 0) &&
+           !(sum_of(scene, worker, METRIC_connections_busy, false) > 0) &&
+           !(model_worker_value(scene->model, worker, METRIC_offload_queue_depth) > 0);
+}
+
+/* SORTED: only threads, because a worker cannot be compared with its own threads. */
+static void make_rows(struct state *state, const struct scene *scene, bool sorted)
+{
+    const struct snapshot *now = model_now(scene->model);
     const struct thread_sample *const *order;
     uint32_t threads = strip_sorted(now, &order);
     bool has_queue = now->server.published[METRIC_offload_jobs] != PUBLISHED_NOT ||
@@ -152,7 +182,8 @@ static void make_rows(struct state *state, const struct snapshot *now, bool sort
     if (state->rows != NULL) {
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
-                add_worker(state, &now->workers[i], order, threads, sorted, has_queue);
+                add_worker(state, &now->workers[i], order, threads, sorted, has_queue,
+                           !sorted && is_worker_folded(scene, &now->workers[i]));
         for (uint32_t i = 0; i < threads;
              i++) /* in the history the thread belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
@@ -166,7 +197,7 @@ static size_t threads_count(void *state, const struct scene *scene)
 
     if (scene->controller == NULL)
         own->mode = EVERY_THREAD; /* output for scripts */
-    make_rows(own, model_now(scene->model), scene->grid != NULL && scene->grid->sorted_by != 0);
+    make_rows(own, scene, scene->grid != NULL && scene->grid->sorted_by != 0);
     return own->count;
 }
 
@@ -269,23 +300,9 @@ static void fill_thread(struct cell *cells, const struct scene *scene,
     cell_count(&cells[TOTAL], TONE_NORMAL, model_thread_value(model, thread, METRIC_requests));
 }
 
-/* The sum of METRIC over the threads of a worker: a gauge, or the rate of a counter. */
-static double sum_of(const struct scene *scene, const struct worker_sample *worker,
-                     enum metric metric, bool as_rate)
-{
-    const struct snapshot *now = model_now(scene->model);
-    double sum = 0;
-
-    for (uint32_t i = 0; i < now->thread_count; i++)
-        if (now->threads[i].worker == worker->slot)
-            sum += as_rate ? model_thread_rate(scene->model, &now->threads[i], metric)
-                           : model_thread_value(scene->model, &now->threads[i], metric);
-    return sum;
-}
-
 /* "threads 2 of 2  pid 1234  up 3m": the items that fit WIDTH. */
-static void worker_line(const struct scene *scene, const struct worker_sample *worker, char *line,
-                        size_t size, int width)
+static void worker_line(const struct scene *scene, const struct worker_sample *worker,
+                        uint32_t folded, char *line, size_t size, int width)
 {
     uint64_t wall_ns = model_now(scene->model)->wall_ns;
     char text[TEXT_SHORT];
@@ -293,6 +310,8 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
         return;
+    if (folded > 0)
+        summary_append(line, size, width, "%" PRIu32 " idle", folded);
     if (worker->acceptors > 0 && worker->queue_order < QUEUE_ORDER_COUNT &&
         worker->queue_full < QUEUE_FULL_COUNT)
         summary_append(line, size, width, "%s %s", queue_order_names[worker->queue_order],
@@ -318,7 +337,7 @@ static int work_width(const struct scene *scene)
 }
 
 static void fill_worker(struct cell *cells, const struct scene *scene,
-                        const struct worker_sample *worker)
+                        const struct worker_sample *worker, uint32_t folded)
 {
     uint64_t wall_ns = model_now(scene->model)->wall_ns;
     double cores = NAN;
@@ -342,7 +361,8 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
     cell_bytes(&cells[SENT], TONE_NOTE, sum_of(scene, worker, METRIC_bytes_sent, true));
     cell_count(&cells[TOTAL], TONE_NOTE, sum_of(scene, worker, METRIC_requests, false));
     cell_exact(&cells[TID], TONE_DIM, (uint64_t)worker->pid);
-    worker_line(scene, worker, cells[WORK].text, sizeof(cells[WORK].text), work_width(scene));
+    worker_line(scene, worker, folded, cells[WORK].text, sizeof(cells[WORK].text),
+                work_width(scene));
     cells[WORK].tone = TONE_NOTE;
 }
 
@@ -525,7 +545,7 @@ static void threads_fill(void *state, const struct scene *scene, size_t number, 
     else if (row->queue)
         fill_queue(cells, scene, row->worker);
     else
-        fill_worker(cells, scene, row->worker);
+        fill_worker(cells, scene, row->worker, row->folded);
 }
 
 static void detail_of_values(FILE *out, const uint64_t *values, enum metric_scope scope)
@@ -557,7 +577,7 @@ static void threads_detail(void *state, const struct scene *scene, size_t number
                 server_state_name(&now->server, activity->state));
         fprintf(out, "last work\t%s\n", work_text(activity, work));
     } else {
-        worker_line(scene, row->worker, line, sizeof(line), sizeof(line) - 1);
+        worker_line(scene, row->worker, 0, line, sizeof(line), sizeof(line) - 1);
         fprintf(out, "now\t%s\n", line);
     }
     if (row->thread != NULL && scene->moment != MOMENT_PAST)
@@ -817,7 +837,8 @@ static const char *const help[] = {
     "With the models pool and thread, 0.accept is the acceptor, 0.queue the connection queue.",
     "n changes the model, e the queue: its order, what happens when it is full, its places.",
     "Connections move to threads with less to do: GIVEN and TAKEN count them.",
-    "Idle offload threads are folded into their queue; m shows them, then only letters.",
+    "Idle offload threads are folded into their queue, and of more than 24 threads also those",
+    "of idle workers; m shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",
     "CPU is in percent of one core.",
     NULL};

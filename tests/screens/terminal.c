@@ -40,6 +40,7 @@ struct terminal {
     VTerm *machine;
     VTermScreen *screen;
     bool full_screen, cursor_visible;
+    char copied[256];
     char taken[TAKEN_BYTES]; /* output not yet passed to libvterm */
     size_t held;             /* its length: an incomplete escape sequence */
     char text[ROWS_MAX * (COLUMNS_MAX * CELL_BYTES + 1) + 1];
@@ -167,6 +168,20 @@ static size_t whole_sequences(const char *text, size_t length)
     return at < end ? length : (size_t)(escape - text);
 }
 
+/* Finds ESC ] 52 ; c ; BASE64 BEL in the first LENGTH bytes taken. */
+static void note_copied(struct terminal *terminal, size_t length)
+{
+    static const char start[] = "\x1b]52;c;";
+    const char *at = memmem(terminal->taken, length, start, strlen(start)), *end;
+
+    if (at == NULL)
+        return;
+    at += strlen(start);
+    end = memchr(at, '\a', length - (size_t)(at - terminal->taken));
+    if (end != NULL)
+        snprintf(terminal->copied, sizeof(terminal->copied), "%.*s", (int)(end - at), at);
+}
+
 /*
  * Passes only complete sequences to libvterm, so that sequences of our own are never inserted into
  * one.
@@ -178,6 +193,7 @@ static void feed(struct terminal *terminal, size_t got)
 
     if (whole == 0 && length == TAKEN_BYTES)
         whole = length;
+    note_copied(terminal, length);
     vterm_input_write(terminal->machine, terminal->taken, whole);
     terminal->held = length - whole;
     memmove(terminal->taken, terminal->taken + whole, terminal->held);
@@ -588,6 +604,11 @@ const char *terminal_looks(struct terminal *terminal)
     }
     terminal->text[used] = '\0';
     return terminal->text;
+}
+
+const char *terminal_copied(const struct terminal *terminal)
+{
+    return terminal->copied;
 }
 
 bool terminal_has_non_ascii(struct terminal *terminal)

@@ -84,6 +84,9 @@ bool terminal_is_bold(struct terminal *terminal, int row, int column);
  */
 const char *terminal_looks(struct terminal *terminal);
 
+/* What the program last asked to put on the clipboard, in base64; "": nothing. */
+const char *terminal_copied(const struct terminal *terminal);
+
 /* True if any character is not ASCII. */
 bool terminal_has_non_ascii(struct terminal *terminal);
 

@@ -297,7 +297,31 @@ static void selected_row_shows_details_and_sets_filter(void **state)
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS("k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
     TYPE_HIDES("\x1b", "Esc closes");
+    TYPE_SHOWS("Y", "copied, if the terminal allows it: /page-39");
+    assert_string_equal(terminal_copied(terminal), "L3BhZ2UtMzk=");
     TYPE_SHOWS("f", "filter: ", "of 40 shown");
+}
+
+static void idle_workers_of_many_threads_are_folded(void **state)
+{
+    (void)state;
+    stage_open(40, 120, NULL, NULL);
+    TYPE_SHOWS("2", "  0.1 ", "  1.1 ");
+    TYPE_SHOWS(":threads 16\r" AGREE, "16 idle", "worker 1");
+    assert_true(terminal_shows_no_more(terminal, "  0.1 "));
+    TYPE_SHOWS("v", "  0.15 ");
+}
+
+static void columns_are_chosen(void **state)
+{
+    (void)state;
+    stage_open(24, 120, log_view, NULL);
+    ASSERT_SHOWS("REQUEST", "CLIENT", "TOOK");
+    TYPE_HIDES(":columns -client\r", "CLIENT");
+    ASSERT_SHOWS("REQUEST", "TOOK");
+    TYPE_HIDES(":columns request status\r", "TOOK");
+    TYPE_SHOWS(":columns all\r", "CLIENT", "TOOK");
+    TYPE_SHOWS(":columns colour\r", "unknown column 'colour'");
 }
 
 /* The names of a row's columns are those of the log, whatever view the row is in. */
@@ -1141,6 +1165,8 @@ int main(void)
         cmocka_unit_test_teardown(key_hints_follow_the_view, stage_teardown),
         cmocka_unit_test_teardown(filter_applies_to_all_views, stage_teardown),
         cmocka_unit_test_teardown(selected_row_shows_details_and_sets_filter, stage_teardown),
+        cmocka_unit_test_teardown(columns_are_chosen, stage_teardown),
+        cmocka_unit_test_teardown(idle_workers_of_many_threads_are_folded, stage_teardown),
         cmocka_unit_test_teardown(filter_by_row_fits_other_views, stage_teardown),
         cmocka_unit_test_teardown(filters_are_saved_by_name, stage_teardown),
         cmocka_unit_test_teardown(keys_act_on_the_next_list_at_once, stage_teardown),
