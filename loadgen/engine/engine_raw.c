@@ -13,6 +13,7 @@
 #include "loadgen/engine/response.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@ enum {
     CALLS_PER_EVENT = 16, /* recv() or send() calls, so that a fast server cannot delay timers */
     CONNECTIONS_IN_GROUP = 20,
 };
+
+/* A connection that was idle for longer may have been closed, which a busy client has not seen. */
+#define STALE_NS NS_PER_MS
 
 enum raw_connection_state {
     RAW_DOWN,
@@ -47,6 +51,7 @@ struct raw_connection {
     struct cookie_jar cookies;
     size_t sent;
     uint64_t begun_ns, connect_ns, handshake_ns, first_byte_ns;
+    uint64_t free_ns;      /* since when it is RAW_FREE */
     enum error_kind error; /* if RAW_BROKEN */
     struct response response;
     struct body_check check;
@@ -151,9 +156,10 @@ static void succeed(struct raw_connection *connection, bool open, uint64_t now_n
                     (plan->requests_per_connection == 0 ||
                      connection->requests < plan->requests_per_connection);
 
-    if (open && connection->state == RAW_RECEIVING && persists)
+    if (open && connection->state == RAW_RECEIVING && persists) {
         connection->state = RAW_FREE;
-    else
+        connection->free_ns = now_ns;
+    } else
         raw_close(connection);
     raw_finish(connection, &transaction, now_ns);
 }
@@ -272,18 +278,24 @@ static bool raw_receive_some(struct raw_connection *connection)
     return false;
 }
 
+/* The server closed an idle connection, or sent bytes that no request asked for. */
+static void drop_idle(struct raw_connection *connection)
+{
+    const struct engine_owner *owner = &connection->engine->config.owner;
+
+    if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
+        owner->unsolicited(owner->context);
+    raw_close(connection);
+}
+
 static void raw_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct raw_connection *connection = context;
-    const struct engine_owner *owner = &connection->engine->config.owner;
 
     (void)fd;
     raw_stream_begin_reading(&connection->stream, events);
     if (connection->state == RAW_FREE) {
-        /* The server closed an idle connection, or sent bytes that no request asked for. */
-        if (!connection->stream.tls && curl_sockets_has_bytes(connection->stream.fd))
-            owner->unsolicited(owner->context);
-        raw_close(connection);
+        drop_idle(connection);
         return;
     }
     for (int i = 0; i < CALLS_PER_EVENT; i++)
@@ -334,6 +346,14 @@ static void raw_on_ended(struct curl_group *curl)
 
 /* ---- A request ---- */
 
+/* Whether the server has closed an idle connection; the event is perhaps still to come. */
+static bool is_stale(const struct raw_connection *connection, uint64_t now_ns)
+{
+    struct pollfd fd = {.fd = connection->stream.fd, .events = POLLRDHUP};
+
+    return now_ns > connection->free_ns + STALE_NS && poll(&fd, 1, 0) > 0;
+}
+
 static void engine_raw_begin(struct engine *engine, uint32_t slot, const struct request *request,
                              uint64_t now_ns)
 {
@@ -348,6 +368,8 @@ static void engine_raw_begin(struct engine *engine, uint32_t slot, const struct 
     body_check_begin(&connection->check, &engine->config.plan->checks);
     if (connection->state == RAW_FREE && connection->origin != request->origin)
         raw_close(connection);
+    if (connection->state == RAW_FREE && is_stale(connection, now_ns))
+        drop_idle(connection);
     if (connection->state == RAW_DOWN) {
         connection->state = RAW_CONNECTING;
         connection->fresh = true;

@@ -1,4 +1,4 @@
-/* Engine raw and a server that is faster than the client. */
+/* Engine raw, a server that is faster than the client, and one that closes an idle connection. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,18 +26,20 @@ static struct request_plan request_plan;
 static struct event_base *base;
 static int listener = -1, accepted = -1;
 static size_t calls;
+static bool real_recv; /* else there is always as much as the caller can take */
+static time_t later_s; /* added to the test's clock */
 
 enum { CALLS = 10 }; /* then the test's clock has passed the timeout */
 
-/* Linked in place of recv(): there is always as much as the caller can take. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
+ssize_t __real_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
 {
-    (void)fd;
-    (void)flags;
+    if (real_recv)
+        return __real_recv(fd, buffer, size, flags);
     memset(buffer, 'x', size);
     if (calls++ == 0)
         memcpy(buffer, head, strlen(head));
@@ -47,7 +49,7 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     (void)clock;
-    *now = (struct timespec){.tv_sec = calls < CALLS ? 1000 : 2000};
+    *now = (struct timespec){.tv_sec = (calls < CALLS ? 1000 : 2000) + later_s};
     return 0;
 }
 
@@ -71,12 +73,15 @@ static int begin(void **state)
 
     (void)state;
     calls = 0;
+    later_s = 0;
+    real_recv = false;
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
     plan = (struct plan){.urls = {url},
                          .url_count = 1,
                          .method = "GET",
                          .connections = 1,
                          .streams = 1,
+                         .keepalive = true,
                          .timeout_ms = 60 * 1000};
     base = event_base_new();
     return port > 0 && base != NULL &&
@@ -149,10 +154,59 @@ static void endless_body_ends_at_the_timeout(void **state)
     close(accepted);
 }
 
+/* Accepts, and answers the request that is on its way. */
+static void on_request(evutil_socket_t fd, short events, void *context)
+{
+    static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+    (void)events;
+    (void)context;
+    accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    calls++;
+    assert_int_equal(send(accepted, response, sizeof(response) - 1, 0), sizeof(response) - 1);
+}
+
+/* A busy client has not polled the connection since the server closed it. */
+static void closed_idle_connection_is_not_used(void **state)
+{
+    enum error_kind error = ERROR_KIND_OTHER;
+    struct error_texts error_texts = {0};
+    struct negotiations negotiations = {0};
+    const struct engine_config config = {
+        .plan = &plan,
+        .request_plan = &request_plan,
+        .base = base,
+        .owner = {.connected = on_connected, .ended = on_end, .context = &error},
+        .error_texts = &error_texts,
+        .negotiations = &negotiations,
+    };
+    struct engine *engine = engine_raw.create(&config);
+    struct event *arriving = event_new(base, listener, EV_READ | EV_PERSIST, on_request, NULL);
+
+    (void)state;
+    real_recv = true;
+    assert_non_null(engine);
+    assert_true(engine_raw.reserve(engine, 1));
+    event_add(arriving, NULL);
+    for (int i = 0; i < 2; i++) {
+        error = ERROR_KIND_OTHER;
+        engine_raw.begin(engine, 0, &request_plan.requests[0], clock_monotonic_ns());
+        engine_raw.flush(engine);
+        event_base_dispatch(base);
+        assert_int_equal(error, ERROR_KIND_NONE);
+        close(accepted);
+        later_s++;
+    }
+    assert_int_equal(calls, 2);
+    engine_raw.destroy(engine);
+    event_free(arriving);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(endless_body_ends_at_the_timeout, begin, end),
+        cmocka_unit_test_setup_teardown(closed_idle_connection_is_not_used, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
