@@ -313,7 +313,7 @@ static const struct column fleet_columns[FLEET_COLUMNS] = {
     [ERRORS] = {.title = "ERR/S", .width = 6, .importance = 9, .right = true},
     [CONNECTIONS] = {.title = "CONNS", .width = 6, .importance = 8, .right = true},
     [CPU] = {.title = "CPU", .width = 6, .importance = 7, .right = true},
-    [WORKERS] = {.title = "WORKERS", .width = 7, .importance = 6},
+    [WORKERS] = {.title = "WORKERS", .width = 8, .importance = 6},
     [UP] = {.title = "UP", .width = 9, .importance = 4, .right = true, .output = OUTPUT_NS},
     [PID] = {.title = "PID", .width = 7, .importance = 1, .right = true},
     [VERSION] = {.title = "VERSION", .width = 7, .importance = 2},
