@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECTIONS = 30, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
+enum { SECTIONS = 32, WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, HOSTS = 9, WHY_BYTES = 256 };
 
 static struct segment segment;
 static struct segment_reader reader;
