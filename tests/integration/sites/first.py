@@ -59,9 +59,12 @@ def taken_port_is_reported_in_one_line(bench):
 
 @test
 def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
-    text = "sample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n" \
+    text = "include = more.ini\nsample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n" \
         "[host one.example]\n[host two.example *.two.example]\n"
-    with SiteServer(bench, text) as server:
+    server = SiteServer(bench, text)
+    more = server.directory / "more.ini"
+    more.write_text("[workers]\nprocesses = 1\n")
+    with server:
         server.put("www/page.html", "page")
         statuses = [server.get(path, version=HTTP1).status for path in ["/page.html"] * 7 + ["/none"] * 2]
         expect(statuses, [200] * 7 + [404] * 2, "statuses")
@@ -72,7 +75,7 @@ def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
         until(lambda: server.log().count("\n") == 8, "three more")
         hosts = [(line["host"], line.get("requested_host")) for line in map(json.loads, server.log().splitlines()[5:])]
         expect(sorted(hosts, key=str), [("*", "other.example"), ("one.example", None), ("two.example", "a.two.example")], "hosts")
-        server.write(text + "[workers]\nprocesses = 3\n")
+        more.write_text("[workers]\nprocesses = 3\n")
         until(lambda: server.status()["workers"]["wanted"] == 3, "the reload")
         messages = [json.loads(line) for line in (server.directory / "errors").read_text().splitlines()]
         expect("reload, as its file is another one" in [one["message"] for one in messages], True, "the event")
