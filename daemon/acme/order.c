@@ -338,7 +338,7 @@ static int begin_order(struct order *order)
 {
     const char *replaces = order->certificate->id;
     struct authority *authority = order->authority;
-    struct authority_answer answer;
+    struct authority_answer answer = {0};
     bool replacing = replaces[0] != '\0' && authority->renewal_info[0] != '\0';
     int failed = request_order(order, replacing ? replaces : NULL, &answer);
 
