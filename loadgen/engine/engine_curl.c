@@ -12,6 +12,10 @@
  * the request fails as closed. libcurl also retries a request that an HTTP/2 server has not
  * processed (GOAWAY, REFUSED_STREAM): that is right, and counted. Then libcurl has not recorded
  * an error.
+ *
+ * Before 8.14, libcurl waits for an HTTP/2 server to read the whole body of a request although the
+ * response is complete. The engine ends such a transfer itself when all of its Content-Length has
+ * arrived (RFC 9113 section 8.1).
  */
 #include "loadgen/engine/cookie_jar.h"
 #include "loadgen/engine/curl_handle.h"
@@ -39,6 +43,8 @@ struct client {
     uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
     bool resumed;      /* the connection established for this request resumed a TLS session */
     bool off;          /* has no connection for now */
+    uint64_t received; /* bytes of the body, if the request has one */
+    bool ended_early;  /* the response is complete, the request is not sent completely */
     int local_port;    /* its connection's, until the result is read; 0: none, or not TCP */
     bool passed_on;    /* another client has used its connection since the response */
     struct body_check check;
@@ -53,6 +59,7 @@ struct group {
     uint32_t in_flight;
     uint32_t refusals; /* retries since the last response */
     uint32_t off;      /* number of clients that are off */
+    bool ended_early;  /* of a client */
     bool dirty;        /* listed in the engine as having unsent requests */
     struct group *next_dirty;
     struct client clients[];
@@ -64,6 +71,7 @@ struct engine {
     struct curl_groups groups;
     uint32_t slots;
     struct group *dirty;
+    bool ends_early; /* whether the engine ends transfers of incomplete requests */
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -116,6 +124,21 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
     return CURL_PREREQFUNC_OK;
 }
 
+/* COUNT bytes of the response arrived to a request with a body. */
+static void note_early_end(struct client *client, size_t count)
+{
+    curl_off_t length = -1, sent = 0;
+
+    client->received += count;
+    curl_easy_getinfo(client->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    curl_easy_getinfo(client->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    if (length < 0 || client->received < (uint64_t)length ||
+        (uint64_t)sent >= client->request->body_length)
+        return;
+    client->ended_early = client->group->ended_early = true;
+    curl_group_call_again(&client->group->curl);
+}
+
 /* CURLOPT_WRITEFUNCTION. libcurl counts the bytes. */
 static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context)
 {
@@ -126,6 +149,8 @@ static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context
     body_check_add(&client->check, &config->plan->checks, bytes, size * count);
     if (config->owner.body != NULL)
         config->owner.body(config->owner.context, client->slot, bytes, size * count);
+    if (client->request->body_length > 0 && client->group->engine->ends_early)
+        note_early_end(client, size * count);
     return size * count;
 }
 
@@ -197,7 +222,8 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     client->request = request;
     client->begun_ns = now_ns;
     client->attempts = client->retries = 0;
-    client->resumed = false;
+    client->resumed = client->ended_early = false;
+    client->received = 0;
     client->error[0] = '\0';
     group->in_flight++;
     curl_multi_add_handle(group->curl.multi, client->easy);
@@ -311,6 +337,25 @@ static void begin_again(struct client *client)
     curl_multi_add_handle(multi, client->easy);
 }
 
+/* Ends the transfers whose response is complete although the request is not. */
+static void end_early(struct group *group)
+{
+    const struct engine_owner *owner = &group->engine->config.owner;
+
+    group->ended_early = false;
+    for (uint32_t i = 0; i < group->client_count; i++) {
+        struct client *client = &group->clients[i];
+        struct transaction transaction;
+
+        if (!client->ended_early)
+            continue;
+        client->ended_early = false;
+        transaction = read_result(client, CURLE_OK);
+        client_leave_multi(client);
+        owner->ended(owner->context, client->slot, &transaction, clock_monotonic_ns());
+    }
+}
+
 /* The ended() of a group: reads the results from libcurl. */
 static void curl_on_ended(struct curl_group *curl)
 {
@@ -330,10 +375,13 @@ static void curl_on_ended(struct curl_group *curl)
             begin_again(client);
             continue;
         }
+        client->ended_early = false;
         transaction = read_result(client, message->data.result);
         client_leave_multi(client);
         owner->ended(owner->context, client->slot, &transaction, clock_monotonic_ns());
     }
+    if (group->ended_early)
+        end_early(group);
     engine_curl_flush(group->engine);
     if ((uint32_t)curl->running < group->in_flight)
         curl_group_call_again(curl);
@@ -351,6 +399,7 @@ static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
     struct client *client = client_of(engine, slot);
     bool connected = client->attempts > 0 && curl_handle_connected(client->easy);
 
+    client->ended_early = false;
     client_leave_multi(client);
     return connected;
 }
@@ -461,6 +510,8 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     if (engine == NULL)
         return NULL;
     engine->config = *config;
+    engine->ends_early = config->plan->http == PLAN_HTTP_2 &&
+                         curl_version_info(CURLVERSION_NOW)->version_num < 0x080e00;
     engine->sockets = curl_sockets_create(config->base);
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
