@@ -60,11 +60,33 @@ static char *host_without_brackets(const struct target *target)
     return host;
 }
 
+/*
+ * A copy of URL with the bytes of other characters than ASCII in path and query percent-encoded
+ * (RFC 3986 section 2.5); NULL: out of memory. libcurl encodes host names. IS_PATH: a relative URL.
+ */
+static char *encode_characters(const char *url, bool is_path)
+{
+    const char *scheme = strstr(url, "://"), *from = scheme != NULL ? scheme + 3 : url;
+    char *encoded = malloc(3 * strlen(url) + 1), *to = encoded;
+
+    if (encoded == NULL)
+        return NULL;
+    if (!is_path || scheme != NULL)
+        from += strcspn(from, "/?#");
+    for (const char *at = url; *at != '\0'; at++)
+        if (at >= from && (unsigned char)*at >= 0x80)
+            to += sprintf(to, "%%%02X", (unsigned char)*at);
+        else
+            *to++ = *at;
+    *to = '\0';
+    return encoded;
+}
+
 int target_parse(struct target *target, const struct target *base, const char *url, char *why,
                  size_t size)
 {
-    CURLUcode code;
-    char *port;
+    CURLUcode code = CURLUE_OUT_OF_MEMORY;
+    char *port, *encoded;
 
     *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
     if (target->url == NULL)
@@ -72,7 +94,10 @@ int target_parse(struct target *target, const struct target *base, const char *u
     if (url[0] != '\0' &&
         strspn(url, "0123456789") == strlen(url)) /* libcurl would parse it as an IPv4 address */
         return fail_url(url, "a port needs a host: http://127.0.0.1:PORT/", why, size);
-    code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
+    encoded = encode_characters(url, base != NULL);
+    if (encoded != NULL)
+        code = curl_url_set(target->url, CURLUPART_URL, encoded, CURLU_GUESS_SCHEME);
+    free(encoded);
     if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))
         return fail_url(url, "only http:// and https:// are supported", why, size);
     if (code != CURLUE_OK)
