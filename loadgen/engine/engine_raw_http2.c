@@ -237,11 +237,25 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
+/* Records the server's limit of streams, if it has one. */
+static void record_limit(nghttp2_session *session, const struct http2_connection *connection)
+{
+    struct negotiations *negotiations = connection->engine->config.negotiations;
+    uint32_t limit =
+        nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+
+    if (limit > 0 && limit < PLAN_STREAMS_MAX &&
+        (negotiations->least_streams == 0 || limit < negotiations->least_streams))
+        negotiations->least_streams = limit;
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
     struct http2_stream *stream =
         nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
+        record_limit(session, context);
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         record_text(context, ERROR_KIND_CLOSED, "the server ended the connection",
                     frame->goaway.error_code);

@@ -154,6 +154,12 @@ static void note_connections(const struct result *result, struct note_list *list
     else if (up > 0 && up < used)
         note(list, "connections_missing",
              "Only %" PRIu64 " of %" PRIu64 " connections were established.", up, used);
+    if (plan->http == PLAN_HTTP_2 && result->negotiations.least_streams > 0 &&
+        result->negotiations.least_streams < plan->streams)
+        note(list, "fewer_streams",
+             "The server permits %" PRIu32 " streams per connection, fewer than --streams %" PRIu32
+             ": the other requests waited, and the latencies include that.",
+             result->negotiations.least_streams, plan->streams);
     if (result->out_of_memory)
         note(list, "out_of_memory", "Out of memory: not all requested connections were created.");
     if (count_of(result, TALLY_connections_unsolicited) > 0)
@@ -238,23 +244,32 @@ static void note_unsent(const struct result *result, struct note_list *list)
              late, plural(late), were(late));
 }
 
-/* Explains the difference between response time and service time. */
+/* Explains the difference between response time and service time, where it is first seen. */
 static void note_two_times(const struct result *result, struct note_list *list)
 {
+    static const struct {
+        double percent;
+        const char *name;
+    } levels[] = {{50, "p50"}, {90, "p90"}, {99, "p99"}, {99.9, "p99.9"}, {100, "maximum"}};
     const struct tally *tally = &result->tally;
-    double response = (double)histogram_percentile(&tally->latency, 99);
-    double service = (double)histogram_percentile(&tally->service, 99);
     char one[UNITS_TEXT], other[UNITS_TEXT];
 
-    if (count_of(result, TALLY_answered) == 0 || count_of(result, TALLY_waited) == 0 ||
-        response < service * SIMILAR_FACTOR)
+    if (count_of(result, TALLY_answered) == 0 || count_of(result, TALLY_waited) == 0)
         return;
-    note(list, "waiting",
-         "Response time (p99 %s) counts from when a request was due, service time (p99 %s) from "
-         "when it was sent: the difference is waiting for a free connection. Users experience "
-         "the response time.",
-         units_format_ns(one, sizeof(one), response),
-         units_format_ns(other, sizeof(other), service));
+    for (size_t i = 0; i < ARRAY_LENGTH(levels); i++) {
+        double response = (double)histogram_percentile(&tally->latency, levels[i].percent);
+        double service = (double)histogram_percentile(&tally->service, levels[i].percent);
+
+        if (response < service * SIMILAR_FACTOR)
+            continue;
+        note(list, "waiting",
+             "Response time (%s %s) counts from when a request was due, service time (%s %s) from "
+             "when it was sent: the difference is waiting for a free connection. Users experience "
+             "the response time.",
+             levels[i].name, units_format_ns(one, sizeof(one), response), levels[i].name,
+             units_format_ns(other, sizeof(other), service));
+        return;
+    }
 }
 
 static void note_missing_latencies(const struct result *result, struct note_list *list)

@@ -54,6 +54,9 @@ void negotiations_add(struct negotiations *into, const struct negotiations *from
 {
     for (size_t i = 0; i < from->count; i++)
         negotiations_record(into, &from->of[i].what, from->of[i].connections);
+    if (from->least_streams > 0 &&
+        (into->least_streams == 0 || from->least_streams < into->least_streams))
+        into->least_streams = from->least_streams;
 }
 
 static uint64_t load_counter(const _Atomic uint64_t *word)

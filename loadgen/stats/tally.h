@@ -60,6 +60,7 @@ struct negotiations {
         uint64_t connections;
     } of[NEGOTIATIONS_MAX];
     size_t count;
+    uint32_t least_streams; /* the lowest limit of a server of HTTP/2; 0: unknown */
 };
 
 /* Counts N connections. More than NEGOTIATIONS_MAX kinds are not recorded. */

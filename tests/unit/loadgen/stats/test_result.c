@@ -284,6 +284,8 @@ static void rate_of_an_open_loop_leaves_out_the_last_latency(void **state)
 static void open_loop_notes_late_and_unsent_requests(void **state)
 {
     struct transaction waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
+    const struct transaction fast = {
+        .error = ERROR_KIND_NONE, .status = 200, .service_ns = 1000, .latency_ns = 1000};
 
     (void)state;
     fill(10, 200);
@@ -295,7 +297,12 @@ static void open_loop_notes_late_and_unsent_requests(void **state)
     assert_string_equal(notes(), "");
     tally_count(&result.tally, TALLY_waited, 1);
     assert_string_equal(notes(), "waiting ");
-    tally_count(&result.tally, TALLY_late, 1);
+    for (int i = 0; i < 200; i++) { /* the 99th percentile is no longer affected */
+        tally_count(&result.tally, TALLY_begun, 1);
+        tally_record(&result.tally, &fast);
+    }
+    assert_string_equal(notes(), "waiting ");
+    tally_count(&result.tally, TALLY_late, 10);
     tally_count(&result.tally, TALLY_unsent_busy, 5);
     assert_string_equal(notes(), "client_late unsent waiting ");
     tally_count(&result.tally, TALLY_unsent_late, 1);
