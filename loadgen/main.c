@@ -1,5 +1,7 @@
 /* wsload, the load generator: begins a run, a sweep, a search, the lab, or compares or merges reports. */
 #include "common/escape.h"
+#include "common/macros.h"
+
 #include "loadgen/base/resources.h"
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/session.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -199,6 +202,77 @@ static int flush_output(void)
     return fflush(stdout) == 0 && ferror(stdout) == 0 ? RESULT_GOOD : RESULT_USAGE_ERROR;
 }
 
+/* Whether a value of OPTION may be a secret: a password, a cookie or a token. */
+static bool is_secret(const char *option, const char *value)
+{
+    static const char *const fields[] = {"Authorization:", "Proxy-Authorization:", "Cookie:"};
+
+    if (strcmp(option, "-u") == 0 || strcmp(option, "--user") == 0)
+        return true;
+    if (strcmp(option, "-x") == 0 || strcmp(option, "--proxy") == 0)
+        return strchr(value, '@') != NULL;
+    if (strcmp(option, "-H") != 0 && strcmp(option, "--header") != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
+        if (strncasecmp(value, fields[i], strlen(fields[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Writes WORD, quoted for a shell if necessary. */
+static void put_quoted(FILE *out, const char *word)
+{
+    if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                             "0123456789%+,-./:=@_~")] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+/* Splits "-uNAME:PASS" and "--user=NAME:PASS" into OPTION and its value; NULL: it has none. */
+static const char *joined_value(const char *word, char *option, size_t size)
+{
+    size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word, "=") : 2;
+
+    snprintf(option, size, "%.*s", (int)length, word);
+    if (word[0] != '-' || strlen(word) <= length)
+        return NULL;
+    return word + length + (word[1] == '-');
+}
+
+/* The command line for reports; secrets are "***". NULL without memory. */
+static char *describe_command(int argc, char *const *argv)
+{
+    char *text = NULL, option[64] = "";
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    fputs("wsload", out);
+    for (int i = 1; i < argc; i++) {
+        char joined[sizeof(option)];
+        const char *value = joined_value(argv[i], joined, sizeof(joined));
+
+        fputc(' ', out);
+        if (is_secret(option, argv[i]))
+            fputs("***", out);
+        else if (value != NULL && is_secret(joined, value))
+            fprintf(out, "%s%s***", joined, joined[1] == '-' ? "=" : "");
+        else
+            put_quoted(out, argv[i]);
+        snprintf(option, sizeof(option), "%s", argv[i]);
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
 /* Occupies closed standard descriptors, so that no connection gets their numbers. */
 static void reserve_standard_descriptors(void)
 {
@@ -212,7 +286,7 @@ int main(int argc, char **argv)
 {
     struct plan plan;
     enum options_result result;
-    char why[WHY_TEXT];
+    char why[WHY_TEXT], *command_line;
     FILE *out;
     int status;
 
@@ -249,7 +323,10 @@ int main(int argc, char **argv)
     out = open_output(&plan);
     if (out == NULL)
         return RESULT_USAGE_ERROR;
+    command_line = describe_command(argc, argv);
+    plan.command_line = command_line;
     status = close_output(&plan, out, conduct(&plan, out));
+    free(command_line);
     curl_global_cleanup();
     return status;
 }

@@ -247,8 +247,9 @@ struct plan {
     double percentiles[PLAN_PERCENTILES_MAX]; /* percentiles in reports, in percent */
     size_t percentile_count;                  /* 0: the defaults */
     const char *compare; /* --compare: a report to compare with the report urls[0]; NULL: a run */
-    const char *label;   /* title of the live view; NULL: none */
-    bool progress_lines; /* JSON lines on standard error instead of the live view */
+    const char *command_line; /* without secrets; NULL: not known */
+    const char *label;        /* title of the live view; NULL: none */
+    bool progress_lines;      /* JSON lines on standard error instead of the live view */
     bool quiet;
     bool unicode; /* the terminal displays UTF-8; set by main() */
     bool verbose; /* print the transcript of the first request */

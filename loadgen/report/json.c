@@ -3,13 +3,16 @@
 #include "common/clock.h"
 #include "common/escape.h"
 
+#include "loadgen/base/resources.h"
 #include "loadgen/report/latencies.h"
 #include "loadgen/stats/result.h"
 
+#include <curl/curl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* ---- Text ---- */
 
@@ -61,6 +64,20 @@ json_t *interval_json(const struct interval *interval)
 {
     return json_pack("{s:o, s:o, s:o}", "median", number_json(interval->median), "low",
                      number_json(interval->low), "high", number_json(interval->high));
+}
+
+json_t *environment_json(const struct plan *plan)
+{
+    const curl_version_info_data *libcurl = curl_version_info(CURLVERSION_NOW);
+    struct utsname machine;
+
+    uname(&machine);
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:s, s:o}", "command",
+                     plan->command_line != NULL ? text_json(plan->command_line) : json_null(),
+                     "host", text_json(machine.nodename), "system", text_json(machine.sysname),
+                     "kernel", text_json(machine.release), "cores", (json_int_t)resources_cores(),
+                     "libcurl", libcurl->version, "tls",
+                     libcurl->ssl_version != NULL ? text_json(libcurl->ssl_version) : json_null());
 }
 
 /* ---- The report ---- */
@@ -473,6 +490,7 @@ int result_write_json(FILE *out, const struct result *result)
     json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "plan", plan_object(result));
+    json_object_set_new(object, "environment", environment_json(result->plan));
     json_object_set_new(object, "merged", merged_object(result));
     json_object_set_new(object, "began_unix_us", integer_json(result->began_unix_ns / NS_PER_US));
     json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));

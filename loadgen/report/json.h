@@ -33,6 +33,9 @@ json_t *integer_json(uint64_t number);
 /* Null for NAN and INFINITY, which JSON lacks. */
 json_t *number_json(double value);
 
+/* The command line of PLAN, and the machine and the libraries of this process. */
+json_t *environment_json(const struct plan *plan);
+
 /* A member for each measure. */
 json_t *measures_json(const struct measures *measures);
 

@@ -33,6 +33,12 @@ int report_write_document(FILE *out, struct document *document, enum plan_format
 /* The report of a run for people: its facts, tables and plots. Returns NULL with ENOMEM. */
 struct document *result_document(const struct result *result);
 
+/*
+ * Adds the facts which command PLAN was, and when, where and with what it ran; none if the command
+ * is not known. BEGAN_NS: wall clock.
+ */
+void report_put_environment(struct document *document, const struct plan *plan, uint64_t began_ns);
+
 /* ---- JSON reports that are read back ---- */
 
 /* A result, with as much of its plan as reports and merging need. */

@@ -5,12 +5,15 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/report/latencies.h"
 #include "loadgen/stats/result.h"
 
+#include <curl/curl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/utsname.h>
 
 enum {
     NUMBER = 32,
@@ -163,6 +166,23 @@ static void put_negotiated(struct document *document, const struct negotiations 
     }
 }
 
+void report_put_environment(struct document *document, const struct plan *plan, uint64_t began_ns)
+{
+    const curl_version_info_data *libcurl = curl_version_info(CURLVERSION_NOW);
+    struct utsname machine;
+    char began[UNITS_TEXT];
+
+    if (plan->command_line == NULL || uname(&machine) != 0)
+        return;
+    document_fact(document, DOCUMENT_NORMAL, "Command", "%s", plan->command_line);
+    document_fact(document, DOCUMENT_NORMAL, "Begun", "%s on %s, %s %s, %" PRIu32 " cores",
+                  units_format_utc(began, sizeof(began), (int64_t)(began_ns / NS_PER_S)),
+                  machine.nodename, machine.sysname, machine.release, resources_cores());
+    document_fact(document, DOCUMENT_NORMAL, "Versions", "wsload %s, libcurl %s, %s",
+                  WEBSERVERD_VERSION, libcurl->version,
+                  libcurl->ssl_version != NULL ? libcurl->ssl_version : "no TLS");
+}
+
 static void put_merged(struct document *document, const struct result *result)
 {
     char text[UNITS_TEXT];
@@ -196,6 +216,7 @@ static void put_run_facts(struct document *document, const struct result *result
                       result->server.name,
                       format_integer(text, sizeof(text), result->server.counted),
                       result->server.counted == 1 ? "" : "s");
+    report_put_environment(document, result->plan, result->began_unix_ns);
 }
 
 /* ---- Tables ---- */

@@ -1,5 +1,6 @@
 #include "loadgen/sweep/find.h"
 
+#include "common/clock.h"
 #include "common/escape.h"
 #include "common/units.h"
 
@@ -358,6 +359,7 @@ struct find *find_run(const struct plan *plan, enum result_status *status, char 
         return NULL;
     }
     find->plan = plan;
+    find->began_ns = clock_wall_ns();
     find->machine_cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     run.control = server_control_begin(plan, why, size);
     if (run.control != NULL) {

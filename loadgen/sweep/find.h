@@ -17,6 +17,7 @@ struct find {
     struct measures measures[SEARCH_TRIALS_MAX];
     double waited_percent[SEARCH_TRIALS_MAX]; /* requests that waited for a free connection */
     size_t count;
+    uint64_t began_ns; /* wall clock */
     struct search_answer answer;
     enum sweep_limit limit;    /* of a rate: why a higher one does not meet the condition */
     char text[FIND_TEXT];      /* the answer as a sentence */

@@ -115,6 +115,7 @@ static int write_find_json(FILE *out, const struct find *find)
     json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "find", find_settings_json(find));
+    json_object_set_new(object, "environment", environment_json(find->plan));
     json_object_set_new(object, "answer", find->count > 0 ? answer_json(find) : json_null());
     json_object_set_new(object, "trials", trials_json(find));
     json_object_set_new(object, "notes", notes);
@@ -219,8 +220,10 @@ static struct document *find_document(const struct find *find)
                       find->count, units_format_time_ms(time, sizeof(time), plan->duration_ms),
                       plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl",
                       plan->connections_requested);
-    if (find->count > 0) {
+    if (find->count > 0)
         document_fact(document, DOCUMENT_STRONG, "Found", "%s", find->text);
+    report_put_environment(document, plan, find->began_ns);
+    if (find->count > 0) {
         put_plots(document, find, order);
         put_trials(document, find, order);
     }

@@ -198,6 +198,7 @@ static int write_sweep_json(FILE *out, const struct sweep *sweep)
     json_object_set_new(object, "schema", json_integer(REPORT_SCHEMA));
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "sweep", sweep_object(sweep));
+    json_object_set_new(object, "environment", environment_json(sweep->plan));
     for (size_t i = 0; i < sweep->curve_count; i++)
         json_array_append_new(curves, curve_object(sweep, &sweep->curves[i]));
     json_object_set_new(object, "curves", curves);
@@ -375,6 +376,7 @@ static struct document *sweep_document(const struct sweep *sweep)
         return NULL;
     document_title(document, "Sweep of %s %s", sweep->plan->method, sweep->plan->urls[0]);
     put_sweep_subtitle(document, sweep);
+    report_put_environment(document, sweep->plan, sweep->began_ns);
     document_legend(document, "Bars and ±: 95 %% confidence. Client: CPU time of each of its "
                               "threads, in percent of a core; !: the client was the limit.");
     put_overview_plots(document, sweep);

@@ -1,5 +1,6 @@
 #include "loadgen/sweep/sweep.h"
 
+#include "common/clock.h"
 #include "common/escape.h"
 
 #include "loadgen/base/interrupts.h"
@@ -82,6 +83,7 @@ struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, 
     if (sweep == NULL)
         return NULL;
     sweep->plan = plan;
+    sweep->began_ns = clock_wall_ns();
     sweep->machine_cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     sweep->curve_count = (plan->sweep.keepalive == PLAN_KEEPALIVE_BOTH ? 2 : 1) *
                          at_least_one(plan->sweep.server_workers.count) *

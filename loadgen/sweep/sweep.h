@@ -83,7 +83,8 @@ struct sweep {
     struct sweep_curve *curves;
     size_t curve_count;
     struct trials *trials;
-    char server[64]; /* instance name of the webserverd; "": another server */
+    uint64_t began_ns; /* wall clock */
+    char server[64];   /* instance name of the webserverd; "": another server */
     uint32_t machine_cores;
     enum trials_end end;
     char failure[SWEEP_FAILURE_TEXT]; /* why it could not continue (TRIALS_FAILED) */

@@ -31,7 +31,7 @@ KINDS = (
     (*QUICK, "-p", "50,99.99", "--fail-if", "p50>3600s", "--max-errors", "1%"),
 )
 # Sections of the page that a run uses.
-SECTIONS = ("Run", "Times", "Histogram", "Round", "Interval", "Finding", "Hostile")
+SECTIONS = ("Run", "Times", "Histogram", "Round", "Interval", "Finding", "Hostile", "Environment")
 
 
 class Member:

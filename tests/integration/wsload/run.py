@@ -242,6 +242,17 @@ class BeforeNginx(unittest.TestCase):
             self.assertEqual({row["version"] for row in arrived}, {"HTTP/2.0"})
             self.assertEqual(len({row["connection"] for row in arrived}), 3)
 
+    def test_upload_that_is_ignored(self):
+        """The server answers without reading the body."""
+        (self.directory / "body").write_bytes(bytes(2000000))
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report = run(["--http2", "-k", "-c", 1, "-n", 5, "--body-file", self.directory / "body",
+                              self.url("h2", "/ignored")], engine)
+                self.assertEqual(report["requests"]["answered"], 5)
+                self.assertEqual([(row["method"], row["status"]) for row in self.nginx.arrived("h2", 5)],
+                                 [("POST", "200")] * 5)
+
     def test_http2_that_is_not_agreed_to(self):
         report = run(["-c", 2, "-n", 10, "-k", "--http2", self.url("tls")], "raw", 2)
         self.assertIn("no application protocol", report["error_texts"]["tls"])
@@ -311,6 +322,14 @@ class Http2Endings(WithFolder):
                 report, answered = self.load(lambda number: 2 if number > 0 else None, engine, 3, "-c", 1, "-n", 5)
                 self.assertEqual((answered, report["errors"]["closed"]), (1, 4))
                 self.assertIn("INTERNAL_ERROR", report["error_texts"]["closed"])
+
+    def test_fewer_streams_than_requested(self):
+        server = servers.Http2Server(self.directory, lambda _: None, streams=3)
+        self.addCleanup(server.stop)
+        for streams, names in ((3, []), (4, ["fewer_streams"])):
+            report = run(["--http2", "-k", "-c", 1, "-n", 40, "--streams", streams, server.url], "raw")
+            self.assertEqual(report["requests"]["answered"], 40)
+            self.assertEqual([note["name"] for note in report["notes"] if note["name"] == "fewer_streams"], names)
 
     def test_server_that_refuses_every_request(self):
         """The requests fail; they are not sent for ever."""
@@ -449,6 +468,28 @@ class Requests(WithFolder):
                          f"{self.origin.url}/put"], engine)
                     expected = ("PUT", "/put", len(body), hashlib.sha256(body).hexdigest())
                     self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
+
+    def test_characters_of_a_url(self):
+        """Both engines send the same path, percent-encoded where it is not ASCII."""
+        (self.directory / "urls").write_text("/ä?ö=ü\n/%C3%A4\n/b/é\n", encoding="utf-8")
+        for engine in ENGINES:
+            self.origin.seen.clear()
+            run(["-c", 1, "-n", 1, f"{self.origin.url}/grüße?q=ß#é"], engine)
+            run(["-c", 1, "-n", 3, "-f", self.directory / "urls", f"{self.origin.url}/"], engine)
+            self.assertEqual([row[1] for row in self.origin.seen],
+                             ["/gr%C3%BC%C3%9Fe?q=%C3%9F", "/%C3%A4?%C3%B6=%C3%BC", "/%C3%A4", "/b/%C3%A9"])
+
+    def test_report_names_command_and_machine(self):
+        """Without secrets."""
+        words = ["-c", 1, "-n", 1, "-u", "me:secret", "-ume:secret", "--user=me:secret", "-H", "Authorization: secret",
+                 "-H", "X-A: two words", f"{self.origin.url}/"]
+        environment = run(words)["environment"]
+        self.assertEqual((environment["host"], environment["kernel"]), (os.uname().nodename, os.uname().release))
+        self.assertTrue(environment["command"].endswith(
+            f"-c 1 -n 1 -u *** -u*** --user=*** -H *** -H 'X-A: two words' {self.origin.url}/"), environment["command"])
+        text = run_text([*map(str, words)])
+        self.assertIn(environment["kernel"], text)
+        self.assertNotIn("secret", text)
 
     def test_request_that_closes_its_connection(self):
         """-H 'Connection: close' is --no-keepalive, and a step may close its connection: the server does so silently."""

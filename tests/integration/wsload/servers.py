@@ -72,6 +72,7 @@ http {{
   server {{ listen 127.0.0.1:{h2c} http2; }}
   server {{ listen 127.0.0.1:{tls} ssl; }}
   server {{ listen 127.0.0.1:{h2} ssl http2; location /slow {{ limit_rate 10000; }}
+    location /ignored {{ client_max_body_size 0; return 200 "ignored"; }}
     location /body/ {{ proxy_pass http://127.0.0.1:{plain}/; }} }}
   server {{ listen 127.0.0.1:{few} ssl http2; keepalive_requests 20; }}
   server {{ listen 127.0.0.1:{client} ssl; ssl_verify_client on; ssl_client_certificate client.pem; }}
@@ -242,7 +243,8 @@ class Http2Server(InThread, socketserver.ThreadingTCPServer):
 
         def serve(self, peer, frames):
             frames.read(24)  # the preface
-            peer.sendall(frame(SETTINGS, 0, 0))
+            limit = self.server.streams
+            peer.sendall(frame(SETTINGS, 0, 0, struct.pack(">HI", 3, limit) if limit else b""))
             number, last, away = 0, 0, False
             while head := frames.read(9):
                 kind, flags, stream = struct.unpack(">BBI", head[3:])
@@ -263,12 +265,13 @@ class Http2Server(InThread, socketserver.ThreadingTCPServer):
                     peer.sendall(frame(HEADERS, 5, stream, b"\x88"))  # END_STREAM, END_HEADERS; :status 200
                     last = stream
 
-    def __init__(self, directory, decide):
+    def __init__(self, directory, decide, streams=None):
+        """STREAMS: SETTINGS_MAX_CONCURRENT_STREAMS; None: no limit."""
         super().__init__(("127.0.0.1", 0), self.Handler)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(*make_certificate(directory, "http2", "IP:127.0.0.1"))
         self.context.set_alpn_protocols(["h2"])
-        self.decide, self.answered, self.lock = decide, 0, threading.Lock()
+        self.decide, self.answered, self.lock, self.streams = decide, 0, threading.Lock(), streams
         self.url = f"https://127.0.0.1:{self.server_address[1]}/"
         self.begin()
 
