@@ -445,7 +445,7 @@ class Responses(unittest.TestCase):
                     report = self.load(answer, engine, 0)
                     self.assertEqual(report["bytes"]["body"], 40)
                     self.assertEqual(report["connections"]["opened"], 2)
-                    self.assertEqual(report["notes"], [])
+                    self.assertNotIn("reopened", [note["name"] for note in report["notes"]])
 
 
 class Requests(WithFolder):
@@ -859,7 +859,7 @@ class Limits(WithFolder):
                 self.assertEqual(lines.count("> GET /told HTTP/1.1"), 1)
                 self.assertEqual(lines.count("< HTTP/1.1 200 OK"), 1)
                 self.assertTrue(any(line.startswith("* Connected to 127.0.0.1") for line in lines))
-                self.assertNotIn("told", ended.stdout.split("\n", 1)[1])
+                self.assertNotIn("> GET", ended.stdout)
 
 
 def load_tests(_loader, tests, _pattern):
