@@ -521,6 +521,8 @@ static void complete(struct plan *plan)
         plan->urls[plan->url_count++] = OPTIONS_DEFAULT_URL;
     if (plan->once)
         plan->rows = PLAN_ROWS_ONCE;
+    if (plan->zipf > 0)
+        plan->order = PLAN_ORDER_RANDOM;
     if (plan->har_file != NULL && !plan->order_given)
         plan->order = PLAN_ORDER_EACH;
     plan->cookies = plan->cookies || plan->scenario_file != NULL;
@@ -688,6 +690,13 @@ static bool check(struct option_reader *reader)
     if (plan->log_file != NULL && (plan->rounds > 1 || plan->command != PLAN_RUN))
         return option_fail(reader,
                            "--log conflicts with --repeat, sweep and find: it is of one run");
+    if (plan->zipf > 0 && (plan->order_given || plan->har_file != NULL ||
+                           plan->replay_file != NULL || plan->scenario_file != NULL))
+        return option_fail(reader,
+                           "--zipf conflicts with --order, --har, --replay and --scenarios: "
+                           "it is a random order of a list");
+    if (plan->zipf > 0 && plan->urls_file == NULL && plan->url_count < 2)
+        return option_fail(reader, "--zipf needs a list of requests: -f FILE, or several URLs");
     if (plan->rounds > 1 && plan->control_fd >= 0)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)

@@ -406,6 +406,19 @@ bool option_set_percentiles(struct option_reader *reader, struct option_value va
     return true;
 }
 
+bool option_set_zipf(struct option_reader *reader, struct option_value value)
+{
+    size_t digits = strspn(value.text, "0123456789.");
+    char *end;
+
+    reader->plan->zipf = strtod(value.text, &end);
+    if (digits > 0 && end == value.text + digits && *end == '\0' && reader->plan->zipf > 0 &&
+        reader->plan->zipf <= 10)
+        return true;
+    return option_fail(reader, "%s %s: invalid exponent (above 0, up to 10; examples: 0.8, 1)",
+                       value.spelling, value.text);
+}
+
 bool option_set_log(struct option_reader *reader, struct option_value value)
 {
     reader->plan->log_file = value.text;

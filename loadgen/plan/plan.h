@@ -167,6 +167,7 @@ struct plan {
     const char *scenario_file; /* scenarios of several steps; NULL: none */
     enum plan_order order;
     bool order_given, once; /* once: --order once */
+    double zipf;            /* --zipf: exponent of a random order by rank; 0: none */
     const char *csv_file;   /* a table of variables; NULL: none */
     enum plan_rows rows;
     bool rows_given;

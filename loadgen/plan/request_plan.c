@@ -6,6 +6,7 @@
 #include "loadgen/plan/message.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,7 @@ void request_plan_free(struct request_plan *request_plan)
     free(request_plan->requests);
     free(request_plan->index);
     free(request_plan->entries);
+    free(request_plan->up_to);
     free(request_plan->body);
     curl_slist_free_all(request_plan->connect_to);
     *request_plan = (struct request_plan){0};
@@ -304,6 +306,26 @@ static const struct request_entry *pass_of(const struct request_plan *request_pl
     return &request_plan->entries[number % rows * request_plan->pass_length];
 }
 
+/* A random position in a pass. */
+static size_t random_position(const struct request_plan *request_plan, uint64_t *random)
+{
+    size_t low = 0, high = request_plan->pass_length - 1;
+    double chance;
+
+    if (request_plan->up_to == NULL)
+        return random_next(random) % request_plan->pass_length;
+    chance = random_unit(random);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (request_plan->up_to[middle] > chance)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 const struct request_entry *request_plan_next(struct request_plan *request_plan, size_t *position,
                                               uint64_t *random)
 {
@@ -325,7 +347,7 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
     number = take_number(request_plan);
     if (plan->order == PLAN_ORDER_RANDOM) {
         pass = pass_of(request_plan, number);
-        return pass != NULL ? &pass[random_next(random) % length] : NULL;
+        return pass != NULL ? &pass[random_position(request_plan, random)] : NULL;
     }
     pass = pass_of(request_plan, number / length);
     return pass != NULL ? &pass[number % length] : NULL;
@@ -459,6 +481,24 @@ static int add_urls(struct request_plan *request_plan, char *why, size_t size)
     return 0;
 }
 
+/* Zipf's law: the entry of rank k, from 1, has a probability in proportion to 1 / k^S. */
+static int rank_entries(struct request_plan *request_plan, char *why, size_t size)
+{
+    size_t count = request_plan->pass_length;
+    double sum = 0;
+
+    if (request_plan->plan->zipf == 0 || count == 0)
+        return 0;
+    request_plan->up_to = calloc(count, sizeof(*request_plan->up_to));
+    if (request_plan->up_to == NULL)
+        return fail_request_plan(why, size, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        request_plan->up_to[i] = sum += pow((double)i + 1, -request_plan->plan->zipf);
+    for (size_t i = 0; i < count; i++)
+        request_plan->up_to[i] /= sum;
+    return 0;
+}
+
 /* Finds the origin of each request, makes its message, and sets what applies to all. */
 static int complete_requests(struct request_plan *request_plan, char *why, size_t size)
 {
@@ -530,7 +570,7 @@ int request_plan_prepare(struct request_plan *request_plan, const struct plan *p
         check_readable("--cert", plan->certificate, why, size) != 0 ||
         check_readable("--key", plan->key, why, size) != 0 ||
         read_plan_body(request_plan, why, size) != 0 || add_urls(request_plan, why, size) != 0 ||
-        check_http2(request_plan, why, size) != 0 ||
+        rank_entries(request_plan, why, size) != 0 || check_http2(request_plan, why, size) != 0 ||
         complete_requests(request_plan, why, size) != 0)
         return -1;
     return check_origins(request_plan, why, size);

@@ -72,6 +72,8 @@ struct request_plan {
     size_t index_size;
     struct request_entry *entries;
     size_t entry_count, entry_capacity;
+    double
+        *up_to; /* --zipf: the probability of each entry of a pass and those before; NULL: none */
     size_t pass_length; /* the entries of each row of a table follow each other; else all */
     struct request_template *templates;
     size_t template_count, template_capacity;

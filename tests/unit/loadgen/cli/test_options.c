@@ -441,6 +441,10 @@ static const struct {
      "find conflicts with --rate, --ramp, --stages and --replay: it varies the load"},
     {"find p99<1s -n 5", "find conflicts with -n and --repeat: each trial has the time of -d"},
     {"find p99<1s -o a.xml", "--format junit is not available for find (text, json, csv, html)"},
+    {"--zipf 1 --order seq -f a", "--zipf conflicts with --order, --har, --replay and --scenarios: "
+                                  "it is a random order of a list"},
+    {"--zipf 1 http://a/", "--zipf needs a list of requests: -f FILE, or several URLs"},
+    {"--zipf x", "--zipf x: invalid exponent (above 0, up to 10; examples: 0.8, 1)"},
     {"--idle 5 --http2", "hostile clients (--slow-head and others) speak HTTP/1.1 only"},
     {"--log a.csv --repeat 2", "--log conflicts with --repeat, sweep and find: it is of one run"},
     {"--metrics 9100",

@@ -135,6 +135,26 @@ static void nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log(void **stat
     request_plan_free(&request_plan);
 }
 
+/* Three entries have the parts 6/11, 3/11 and 2/11. */
+static void order_by_rank_follows_zipf(void **state)
+{
+    static const size_t expected[] = {6000, 3000, 2000};
+    size_t counts[3] = {0}, position = 0;
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    plan.order = PLAN_ORDER_RANDOM;
+    plan.zipf = 1;
+    write_file(path, "/one\n/two\n/three\n");
+    prepare();
+    for (int i = 0; i < 11000; i++)
+        counts[request_plan_next(&request_plan, &position, &random_state) - request_plan.entries]++;
+    for (size_t i = 0; i < 3; i++)
+        assert_in_range(counts[i], expected[i] - 200, expected[i] + 200);
+    request_plan_free(&request_plan);
+}
+
 static void order_is_sequential_or_random_by_weight(void **state)
 {
     size_t position = 0;
@@ -422,6 +442,7 @@ int main(void)
         cmocka_unit_test(list_repeats_requests_by_weight),
         cmocka_unit_test(invalid_list_is_rejected_with_line_number),
         cmocka_unit_test(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log),
+        cmocka_unit_test(order_by_rank_follows_zipf),
         cmocka_unit_test(order_is_sequential_or_random_by_weight),
         cmocka_unit_test(order_is_of_each_slot_or_ends_with_the_list),
         cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
