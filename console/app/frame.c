@@ -35,10 +35,13 @@ enum {
 #define TABS_KEYS TABS_HELP "  q quit"
 
 /*
- * A tab has two blanks, its key and its name; one blank, key and name; the same, but the last one
- * only its key; or all but the one shown only their keys.
+ * A tab has its key and its name, with two blanks or one. Where that is too wide, the last tabs
+ * have short names, and the last of these only their keys; the one shown keeps its name.
  */
-enum style { LOOSE, TIGHT, TIGHT_BUT_LAST, NUMBERS };
+struct tab_plan {
+    bool loose;
+    size_t full, named; /* the first views that have their name; that have any */
+};
 
 /* As last drawn. */
 static struct {
@@ -59,14 +62,13 @@ static const char *tab_key(size_t view)
     return key_table[view_table[view]->action].shown;
 }
 
-static bool is_named(const struct scene *scene, enum style style, size_t view, size_t shown)
+static const char *tab_name(const struct tab_plan *plan, size_t view, size_t shown)
 {
-    size_t last = VIEW_COUNT - 1; /* with a tab, except the one shown */
+    const struct view *this = view_table[view];
 
-    while (last > 0 && (last == shown || !frame_has_tab(scene, last, shown)))
-        last--;
-    return view == shown || style == LOOSE || style == TIGHT ||
-           (style == TIGHT_BUT_LAST && view != last);
+    if (view == shown || view < plan->full)
+        return this->name;
+    return view >= plan->named ? "" : this->short_name != NULL ? this->short_name : this->name;
 }
 
 enum { BADGE_BYTES = 24 };
@@ -82,24 +84,37 @@ static const char *tab_badge(const struct scene *scene, size_t view, char *text)
     return text;
 }
 
-static int tab_width(const struct scene *scene, enum style style, size_t view, size_t shown)
+static int tab_width(const struct scene *scene, const struct tab_plan *plan, size_t view,
+                     size_t shown)
 {
-    int width = (int)strlen(tab_key(view)) + (style == LOOSE || style == NUMBERS ? 2 : 1);
+    int width = (int)strlen(tab_key(view)) + (plan->loose ? 2 : 1);
+    int name = (int)strlen(tab_name(plan, view, shown));
     char badge[BADGE_BYTES];
 
     if (!frame_has_tab(scene, view, shown))
         return 0;
-    return width + (int)strlen(tab_badge(scene, view, badge)) +
-           (is_named(scene, style, view, shown) ? 1 + (int)strlen(view_table[view]->name) : 0);
+    return width + (int)strlen(tab_badge(scene, view, badge)) + (name > 0 ? 1 + name : 0);
 }
 
-static int all_width(const struct scene *scene, enum style style, size_t shown)
+static int all_width(const struct scene *scene, const struct tab_plan *plan, size_t shown)
 {
-    int width = style == LOOSE ? 0 : 1;
+    int width = plan->loose ? 0 : 1;
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        width += tab_width(scene, style, i, shown);
+        width += tab_width(scene, plan, i, shown);
     return width;
+}
+
+static struct tab_plan plan_tabs(const struct scene *scene, size_t shown, int width)
+{
+    struct tab_plan plan = {true, VIEW_COUNT, VIEW_COUNT};
+
+    plan.loose = all_width(scene, &plan, shown) <= width;
+    while (plan.full > 0 && all_width(scene, &plan, shown) > width)
+        plan.full--;
+    while (plan.named > 0 && all_width(scene, &plan, shown) > width)
+        plan.named--;
+    return plan;
 }
 
 static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_t shown,
@@ -107,28 +122,27 @@ static void draw_tabs(const struct canvas *bar, const struct scene *scene, size_
 {
     static const char program[] = "wsconsole";
     int after = 1 + (int)strlen(program) + 2, x;
-    enum style style = LOOSE;
+    struct tab_plan plan = plan_tabs(scene, shown, bar->width);
+    int width = all_width(scene, &plan, shown);
 
-    while (style < NUMBERS && all_width(scene, style, shown) > bar->width)
-        style++;
-    x = after + all_width(scene, LOOSE, shown) <= bar->width ? after : 0;
-    drawn_tabs.help_and_quit =
-        x + all_width(scene, LOOSE, shown) + (int)strlen(TABS_KEYS) + 1 <= bar->width;
+    x = plan.loose && after + width <= bar->width ? after : 0;
+    drawn_tabs.help_and_quit = plan.loose && x + width + (int)strlen(TABS_KEYS) + 1 <= bar->width;
     canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
     if (x > 0)
         canvas_text(bar, 0, 1, TONE_BAR, program);
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        bool current = i == shown && !covered, named = is_named(scene, style, i, shown);
+        bool current = i == shown && !covered;
+        const char *name = tab_name(&plan, i, shown);
         enum tone tone = current ? TONE_TAB : TONE_BAR;
         char badge[BADGE_BYTES];
         int end;
 
         drawn_tabs.from[i] = x;
-        drawn_tabs.to[i] = x += tab_width(scene, style, i, shown);
+        drawn_tabs.to[i] = x += tab_width(scene, &plan, i, shown);
         if (drawn_tabs.from[i] == x)
             continue;
         end = canvas_print(bar, 0, drawn_tabs.from[i] + 1, tone, "%s%s%s", tab_key(i),
-                           named ? " " : "", named ? view_table[i]->name : "");
+                           name[0] != '\0' ? " " : "", name);
         end = canvas_text(bar, 0, end, current ? tone : TONE_BAR_KEY, tab_badge(scene, i, badge));
         if (current) {
             canvas_text(bar, 0, drawn_tabs.from[i], tone, "[");

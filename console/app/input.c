@@ -437,6 +437,15 @@ static void act_by_key(struct session *session, enum action action)
 
 /* Mouse */
 
+/* To the second of a graph, BACK seconds before the time shown. */
+static void move_to_second(struct session *session, long back)
+{
+    if (back > 0)
+        timeline_move(session, -back);
+    else if (!session->timeline.frozen)
+        timeline_toggle_freeze(session);
+}
+
 static void click_screen(struct session *session, int y, int x)
 {
     struct scene scene = session_scene(session);
@@ -455,6 +464,9 @@ static void click_screen(struct session *session, int y, int x)
         session->overlays.help = false;
     else if (session_close_overlay(session))
         return;
+    else if (view->second_at != NULL &&
+             view->second_at(session->views[session->view].state, &scene, y, x) >= 0)
+        move_to_second(session, view->second_at(session->views[session->view].state, &scene, y, x));
     else if (view->click != NULL && view->click(session->views[session->view].state, &scene, y, x))
         return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)

@@ -305,7 +305,7 @@ static const struct column fleet_columns[FLEET_COLUMNS] = {
               .width = 18,
               .min_width = 12,
               .importance = 13,
-              .stretch = true},
+              .stretch = 1},
     [STATE] = {.title = "STATE", .width = 8, .importance = 11},
     [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 12, .right = true},
     [RECENT] = {.title = "LAST MINUTE", .width = RECENT_WIDTH, .importance = 5},
@@ -317,7 +317,7 @@ static const struct column fleet_columns[FLEET_COLUMNS] = {
     [UP] = {.title = "UP", .width = 9, .importance = 4, .right = true, .output = OUTPUT_NS},
     [PID] = {.title = "PID", .width = 7, .importance = 1, .right = true},
     [VERSION] = {.title = "VERSION", .width = 7, .importance = 2},
-    [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 3, .stretch = true},
+    [LISTENING] = {.title = "LISTENING", .width = 16, .importance = 3, .stretch = 1},
 };
 
 static size_t fleet_count(void *state, const struct scene *scene)

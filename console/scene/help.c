@@ -130,6 +130,8 @@ static void add_all_lines(struct lines *lines, int width, const struct view *vie
     add_help_line(lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
     add_help_line(lines, "Mouse", TONE_VALUE, "click",
                   "Show a view, select or open a row, sort by a column");
+    add_help_line(lines, NULL, TONE_VALUE, "",
+                  "A click on a graph of the overview goes to that second");
     add_help_line(lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
     add_letters(lines, now);
 }

@@ -149,9 +149,10 @@ struct view_hint {
 };
 
 struct view {
-    const char *name;              /* shown on its tab; the argument of --once, --json and --csv */
-    enum action action;            /* the action that shows the view */
-    const char *empty;             /* shown while there is no data */
+    const char *name;       /* shown on its tab; the argument of --once, --json and --csv */
+    const char *short_name; /* shown where the tab has no room for the name; NULL: the name */
+    enum action action;     /* the action that shows the view */
+    const char *empty;      /* shown while there is no data */
     const struct view_hint *hints; /* ended by an empty `brief`; NULL: none */
     /* The hints at present, instead of `hints`. NULL: they are always the same. */
     const struct view_hint *(*hints_now)(const void *state);
@@ -185,6 +186,11 @@ struct view {
      * not use it. NULL: the view uses no clicks.
      */
     bool (*click)(void *state, const struct scene *scene, int y, int x);
+    /*
+     * How many seconds before the time shown the point at Y, X of the screen is; -1: it is in no
+     * graph. NULL: the view has none.
+     */
+    long (*second_at)(void *state, const struct scene *scene, int y, int x);
     /*
      * The content as text, or as a JSON object (the caller owns the reference). NULL: the rows of
      * the list; a view without a list has both.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LINE_MAX_COLUMNS = 1024, CUT_COLUMNS = 2 };
+enum { LINE_MAX_COLUMNS = 1024 };
 
 /* Theme */
 
@@ -202,10 +202,12 @@ int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const
 {
     wchar_t cells[LINE_MAX_COLUMNS];
     int count = (int)text_cells(text, cells, LINE_MAX_COLUMNS), room = canvas->width - x;
+    wchar_t cut[4];
+    int dots = (int)text_cells(text_cut(), cut, ARRAY_LENGTH(cut));
 
-    if (count > room && room > CUT_COLUMNS && x >= 0) {
+    if (count > room && room > dots && x >= 0) {
         canvas_cells(canvas, y, x, room, tone, cells);
-        canvas_cells(canvas, y, x + room - CUT_COLUMNS, CUT_COLUMNS, tone, L"..");
+        canvas_cells(canvas, y, x + room - dots, dots, tone, cut);
     } else {
         canvas_cells(canvas, y, x, count, tone, cells);
     }

@@ -80,8 +80,8 @@ struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height,
 bool canvas_holds(const struct canvas *canvas, int y, int x);
 
 /*
- * Writes TEXT (UTF-8) and returns the column after it; what does not fit is cut, and ends with two
- * dots.
+ * Writes TEXT (UTF-8) and returns the column after it; what does not fit is cut, and ends with
+ * text_cut().
  */
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);
 int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)

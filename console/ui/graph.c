@@ -367,7 +367,7 @@ static void draw_panel_title(const struct panel *panel, const struct canvas *can
     int x;
 
     graph_number(panel->unit, panel->now, value);
-    x = canvas_text(canvas, 0, 0, TONE_TITLE, panel->title) + 2;
+    x = canvas_text(canvas, 0, 0, panel->selected ? TONE_SELECTED : TONE_TITLE, panel->title) + 2;
     x = canvas_text(canvas, 0, x, TONE_VALUE, value);
     if (panel->logarithmic && panel->unit != GRAPH_RATIO)
         x = canvas_item(canvas, 0, x + 2, TONE_DIM, "log");
@@ -389,16 +389,34 @@ static void draw_items(const struct canvas *canvas, int y, int x, const char *te
     canvas_print(canvas, y, x, TONE_DIM, "%.*s", length, text);
 }
 
+static bool is_small(const struct canvas *canvas)
+{
+    return canvas->height < PANEL_MIN_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN;
+}
+
+struct canvas panel_graph(const struct canvas *canvas)
+{
+    struct canvas graph = canvas_part(canvas, 0, TITLE_WIDTH + 12, 1, canvas->width);
+    int above = canvas->height > PANEL_MIN_HEIGHT ? 2 : 1;
+
+    if (!is_small(canvas))
+        return canvas_part(canvas, above, LABEL_WIDTH + 1, canvas->height - above - 1,
+                           canvas->width);
+    if (graph.width < GRAPH_WIDTH_MIN)
+        graph.width = 0;
+    return graph;
+}
+
 static void draw_small(const struct panel *panel, const struct canvas *canvas,
                        const struct scaled *scaled)
 {
     char value[TEXT_SHORT];
-    struct canvas rest = canvas_part(canvas, 0, TITLE_WIDTH + 12, 1, canvas->width);
+    struct canvas rest = panel_graph(canvas);
 
     graph_number(panel->unit, panel->now, value);
-    canvas_text(canvas, 0, 0, TONE_TITLE, panel->title);
+    canvas_text(canvas, 0, 0, panel->selected ? TONE_SELECTED : TONE_TITLE, panel->title);
     canvas_right(canvas, 0, TITLE_WIDTH + 10, TONE_VALUE, value);
-    if (rest.width >= GRAPH_WIDTH_MIN) {
+    if (rest.width > 0) {
         draw_graph(panel, &rest, scaled);
         graph_draw_marks(&rest, rest.height - 1, 0, rest.width, panel->style, panel->marks,
                          panel->mark_count, panel->count);
@@ -412,7 +430,7 @@ static void draw_large(const struct panel *panel, const struct canvas *canvas,
 {
     int above = canvas->height > PANEL_MIN_HEIGHT ? 2 : 1;
     struct canvas frame = canvas_part(canvas, above, 0, canvas->height - above, canvas->width);
-    struct canvas inside = canvas_part(&frame, 0, LABEL_WIDTH + 1, frame.height - 1, frame.width);
+    struct canvas inside = panel_graph(canvas);
     bool peaked = peak < panel->count;
 
     draw_panel_title(panel, canvas, peaked ? panel->values[peak] : 0);
@@ -430,7 +448,7 @@ void panel_draw(const struct panel *panel, const struct canvas *canvas)
 
     if (panel->unit == GRAPH_RATIO)
         peak = panel->count; /* a ratio has no mark of the peak */
-    if (canvas->height < PANEL_MIN_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
+    if (is_small(canvas))
         draw_small(panel, canvas, &scaled);
     else
         draw_large(panel, canvas, &scaled, peak);

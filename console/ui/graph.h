@@ -94,6 +94,7 @@ struct panel {
     const char *title;
     enum graph_unit unit;
     enum graph_style style;
+    bool selected;        /* its title is drawn so */
     bool bad;             /* drawn in the tone of errors */
     bool logarithmic;     /* except of ratios: several decades up to the peak, not from 0 */
     double now;           /* NAN: none */
@@ -106,5 +107,8 @@ struct panel {
 };
 
 void panel_draw(const struct panel *panel, const struct canvas *canvas);
+
+/* Where panel_draw() draws the graph on CANVAS; empty: it has no room for one. */
+struct canvas panel_graph(const struct canvas *canvas);
 
 #endif

@@ -30,7 +30,7 @@ void grid_set_list(struct grid *grid, const struct list *list)
     grid->unwanted = 0;
     grid->sorted_by = list->sorted_by;
     grid->selecting = false;
-    grid->top = 0;
+    grid->top = grid->scrolled = 0;
     grid->shown = 0; /* its rows are unknown until the next update */
 }
 
@@ -212,6 +212,44 @@ char *grid_summary(const struct grid *grid, char *buffer, size_t size)
     return buffer;
 }
 
+/* Hides the columns scrolled out. */
+static void scroll_columns(struct grid *grid)
+{
+    size_t left = grid->scrolled;
+
+    for (size_t i = 0; i < grid->list->column_count && left > 0; i++)
+        if (!grid->columns[i].hidden) {
+            grid->columns[i].hidden = true;
+            left--;
+        }
+}
+
+/* True if a column has no room. */
+static bool lacks_room(const struct grid *grid)
+{
+    size_t i = 0;
+
+    while (i < grid->list->column_count && (grid->columns[i].hidden || grid->widths[i] > 0))
+        i++;
+    return i < grid->list->column_count;
+}
+
+/* Sets the widths; columns are scrolled out only until all others have room. */
+static void fit_columns(struct grid *grid, const struct scene *scene, int width)
+{
+    size_t wanted = grid->scrolled;
+
+    grid->scrolled = 0;
+    for (;;) {
+        choose_columns(grid, scene);
+        scroll_columns(grid);
+        table_fit(grid->columns, grid->list->column_count, width, grid->widths);
+        if (grid->scrolled == wanted || !lacks_room(grid))
+            return;
+        grid->scrolled++;
+    }
+}
+
 void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas)
 {
     size_t page;
@@ -221,7 +259,7 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
     page = (size_t)grid->rows.height;
     grid_update(grid, scene);
     keep_in_sight(grid, page);
-    table_fit(grid->columns, grid->list->column_count, canvas->width, grid->widths);
+    fit_columns(grid, scene, canvas->width);
     table_draw_row(canvas, 0, grid->columns, grid->list->column_count, grid->widths, NULL);
     draw_sort_mark(grid);
     for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
@@ -284,6 +322,13 @@ bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
     }
     if (action == ACTION_SORT_REVERSE) {
         grid->sorted_by = -grid->sorted_by;
+        return true;
+    }
+    if (action == ACTION_COLUMNS_RIGHT || action == ACTION_COLUMNS_LEFT) {
+        if (action == ACTION_COLUMNS_RIGHT)
+            grid->scrolled += grid->scrolled < grid->list->column_count;
+        else
+            grid->scrolled -= grid->scrolled > 0;
         return true;
     }
     if (grid->shown == 0)

@@ -64,6 +64,7 @@ struct grid {
     size_t selected;      /* its index among the shown rows */
     size_t top;           /* index of the first visible row */
     size_t page;          /* visible rows */
+    size_t scrolled;      /* columns scrolled out at the left */
     size_t all, shown;    /* number of rows; of those that match the filter */
     uint32_t *order;      /* row numbers in the order shown */
     double *keys;         /* numeric sort keys, by row number */

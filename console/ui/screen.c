@@ -323,6 +323,7 @@ void screen_start_on(struct screen *screen, struct sheet *sheet, bool ascii)
 {
     off_screen = sheet;
     sheet_use(sheet);
+    text_set_ascii(ascii);
     screen->ascii = ascii;
     screen->style = ascii ? GRAPH_ASCII : GRAPH_BRAILLE;
     lay_out_screen(screen, sheet->height, sheet->width);
@@ -365,6 +366,7 @@ void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mou
     theme_start(theme);
     screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
                     (type != NULL && strncmp(type, "vt", 2) == 0);
+    text_set_ascii(screen->ascii);
     screen->style = screen->ascii                                ? GRAPH_ASCII
                     : type != NULL && strcmp(type, "linux") == 0 ? GRAPH_BLOCKS
                                                                  : GRAPH_BRAILLE;

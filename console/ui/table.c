@@ -108,22 +108,36 @@ static void shrink_columns(const struct column *columns, size_t count, int over,
     }
 }
 
-/* Distributes LEFT characters equally; the first column also gets the remainder. */
-static void stretch_columns(const struct column *columns, size_t count, int left, int *widths)
+/* Adds the most important of the columns left out, narrower than it wishes, if that fits. */
+static void add_narrow_column(const struct column *columns, size_t count, int width, int *widths)
 {
-    int takers = 0, part;
+    int left = width - total_width(widths, count) - TABLE_GAP;
+    size_t next = count;
 
     for (size_t i = 0; i < count; i++)
-        takers += columns[i].stretch && widths[i] > 0;
-    if (takers == 0 || left <= 0)
+        if (widths[i] == 0 && !columns[i].hidden &&
+            (next == count || columns[i].importance > columns[next].importance))
+            next = i;
+    if (next < count && columns[next].min_width > 0 && left >= columns[next].min_width)
+        widths[next] = left < columns[next].width ? left : columns[next].width;
+}
+
+/* Distributes LEFT characters by weight; the first column also gets the remainder. */
+static void stretch_columns(const struct column *columns, size_t count, int left, int *widths)
+{
+    int weights = 0, part, rest = left;
+
+    for (size_t i = 0; i < count; i++)
+        weights += widths[i] > 0 ? columns[i].stretch : 0;
+    if (weights == 0 || left <= 0)
         return;
-    part = left / takers;
-    left -= part * takers;
+    part = left / weights;
+    rest -= part * weights;
     for (size_t i = 0; i < count; i++) {
-        if (!columns[i].stretch || widths[i] == 0)
+        if (columns[i].stretch == 0 || widths[i] == 0)
             continue;
-        widths[i] += part + left;
-        left = 0;
+        widths[i] += part * columns[i].stretch + rest;
+        rest = 0;
     }
 }
 
@@ -133,32 +147,34 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
     while (total_width(widths, count) > width && shown_columns(widths, count) > 2)
         drop_column(columns, count, widths);
+    add_narrow_column(columns, count, width, widths);
     shrink_columns(columns, count, total_width(widths, count) - width, widths);
     if (total_width(widths, count) > width && shown_columns(widths, count) > 1)
         drop_column(columns, count, widths);
     stretch_columns(columns, count, width - total_width(widths, count), widths);
 }
 
-/* A text that does not fit is cut, and marked with two dots. */
+/* A text that does not fit is cut, and marked as cut. */
 static void draw_cell(const struct canvas *canvas, int y, int x, const struct column *column,
                       int width, enum tone tone, const char *text)
 {
     struct canvas place = canvas_part(canvas, y, x, 1, width);
-    int over = text_columns(text) - width;
+    const char *cut = text_cut();
+    int over = text_columns(text) - width, dots = text_columns(cut);
 
     if (over <= 0 && column->right) {
         canvas_right(&place, 0, width, tone, text);
-    } else if (over <= 0 || width <= 2) {
+    } else if (over <= 0 || width <= dots) {
         canvas_text(&place, 0, 0, tone, text);
     } else if (column->tail) {
-        text += text_fitting(text, over + 2);
-        while (text_columns(text) > width - 2 || ((unsigned char)*text & 0xc0) == 0x80)
+        text += text_fitting(text, over + dots);
+        while (text_columns(text) > width - dots || ((unsigned char)*text & 0xc0) == 0x80)
             text++;
-        canvas_text(&place, 0, 0, TONE_DIM, "..");
-        canvas_text(&place, 0, 2, tone, text);
+        canvas_text(&place, 0, 0, tone == TONE_SELECTED ? tone : TONE_DIM, cut);
+        canvas_text(&place, 0, dots, tone, text);
     } else {
-        canvas_print(&place, 0, 0, tone, "%.*s", (int)text_fitting(text, width - 2), text);
-        canvas_text(&place, 0, width - 2, tone == TONE_SELECTED ? tone : TONE_DIM, "..");
+        canvas_print(&place, 0, 0, tone, "%.*s", (int)text_fitting(text, width - dots), text);
+        canvas_text(&place, 0, width - dots, tone == TONE_SELECTED ? tone : TONE_DIM, cut);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * Tables: columns declared once, drawn on a canvas or printed as text. If the line is too narrow,
- * the least important columns are left out and the last two shrink; spare width goes to the columns
- * that stretch. The console's only thread.
+ * the least important columns are left out, and the last one of the others, or the last two, get
+ * less than they wish; spare width goes to the columns with a weight. The console's only thread.
  */
 #ifndef CONSOLE_TABLE_H
 #define CONSOLE_TABLE_H
@@ -26,12 +26,12 @@ enum output {
 
 struct column {
     const char *title;
-    int width;      /* minimum; the title fits */
-    int min_width;  /* minimum after shrinking; at most two columns shrink; 0: does not shrink */
+    int width;      /* wish; the title fits */
+    int min_width;  /* minimum; 0: the wish */
+    int stretch;    /* weight of its share of the spare width; 0: none */
     int importance; /* the least important column is left out first; of equal ones the rightmost */
     bool right;     /* aligned right: numbers */
-    bool tail;    /* shows the end of a text that is too long, such as a path with a line number */
-    bool stretch; /* gets an equal share of the spare width */
+    bool tail; /* shows the end of a text that is too long, such as a path with a line number */
     /* Used in filters, CSV and JSON, at most 20 characters; NULL: the title in lower case. */
     const char *name;
     bool key;    /* identifies a row: the "filter by row" key uses these columns */

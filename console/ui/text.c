@@ -12,6 +12,18 @@
 #include <time.h>
 #include <wchar.h>
 
+static bool ascii_only = true;
+
+void text_set_ascii(bool ascii)
+{
+    ascii_only = ascii;
+}
+
+const char *text_cut(void)
+{
+    return ascii_only ? ".." : "…";
+}
+
 static char *none(char *buffer)
 {
     return strcpy(buffer, "-");
@@ -29,7 +41,15 @@ char *text_bytes(char *buffer, double bytes)
 
 char *text_latency(char *buffer, double ns)
 {
-    return isfinite(ns) ? units_format_ns(buffer, TEXT_SHORT, ns) : none(buffer);
+    size_t length;
+
+    if (!isfinite(ns))
+        return none(buffer);
+    units_format_ns(buffer, TEXT_SHORT, ns);
+    length = strlen(buffer);
+    if (!ascii_only && length > 3 && strcmp(buffer + length - 3, " us") == 0)
+        strcpy(buffer + length - 2, "µs");
+    return buffer;
 }
 
 char *text_percent(char *buffer, double ratio)

@@ -2,12 +2,22 @@
 #ifndef CONSOLE_TEXT_H
 #define CONSOLE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <wchar.h>
 
 enum { TEXT_SHORT = 32 }; /* size of every BUFFER below */
+
+/*
+ * Whether texts have ASCII characters only, as at first, which output for scripts needs; else
+ * "850 µs" and "…". The console's only thread.
+ */
+void text_set_ascii(bool ascii);
+
+/* What ends a text that is cut: "..", or "…". */
+const char *text_cut(void);
 
 /* Each writes "-" for NAN and returns BUFFER. */
 char *text_count(char *buffer, double count);       /* "12.3k" */

@@ -23,7 +23,7 @@ static const struct column columns[COLUMNS] = {
     [SIZE] = {.title = "SIZE", .width = 9, .importance = 8, .right = true, .output = OUTPUT_BYTES},
     [AGE] = {.title = "AGE", .width = 8, .importance = 7, .right = true, .output = OUTPUT_NS},
     [COPIES] = {.title = "COPIES", .width = 6, .importance = 3, .right = true},
-    [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
+    [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = 1, .key = true},
 };
 
 enum { HINT_WIDTH = 78 }; /* width of the complete hint */
@@ -203,7 +203,7 @@ static void cache_draw(void *state, const struct scene *scene, const struct canv
     if (places[2].height > 0)
         draw_change(state, scene, &places[2]);
     if (places[3].height > 0)
-        metric_panel_draw(&panel_cache, scene, &places[3]);
+        metric_panel_draw(&panel_cache, scene, &places[3], false);
     if (scene->moment == MOMENT_PAST)
         canvas_text(&places[4], 1, 0, TONE_DIM,
                     "The history does not record the entries; Right returns to now.");

@@ -18,14 +18,14 @@ static const struct column columns[COLUMNS] = {
                .width = 24,
                .min_width = 16,
                .importance = 11,
-               .stretch = true,
+               .stretch = 1,
                .key = true},
     [LEFT] =
         {.title = "TIME LEFT", .width = 9, .importance = 10, .right = true, .output = OUTPUT_NS},
-    [ISSUER] = {.title = "ISSUER", .width = 20, .min_width = 12, .importance = 5, .stretch = true},
+    [ISSUER] = {.title = "ISSUER", .width = 20, .min_width = 12, .importance = 5, .stretch = 1},
     [NEXT] = {.title = "NEXT IN", .width = 8, .importance = 8, .right = true, .output = OUTPUT_NS},
     [FAILURES] = {.title = "FAILED", .width = 6, .importance = 7, .right = true},
-    [ERROR] = {.title = "LAST ERROR", .width = 20, .importance = 6, .stretch = true},
+    [ERROR] = {.title = "LAST ERROR", .width = 20, .importance = 6, .stretch = 1},
     [END] = {.title = "END", .width = 23, .importance = 4},
 };
 
@@ -176,6 +176,7 @@ static const char *const help[] = {
 
 const struct view view_certificates = {
     .name = "certificates",
+    .short_name = "cert",
     .action = ACTION_VIEW_CERTIFICATES,
     .section = SEGMENT_CERTIFICATES,
     .empty = "The server uses no certificate: no address of server.listen begins with https://.",

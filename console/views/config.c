@@ -22,8 +22,8 @@ enum column_number { KEY, VALUE, ORIGIN, CHANGE, DEFAULT, COLUMNS };
 static const struct column columns[COLUMNS] = {
     [KEY] =
         {.title = "KEY", .width = 31, .min_width = 20, .importance = 10, .tail = true, .key = true},
-    [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
-    [ORIGIN] = {.title = "ORIGIN", .width = 20, .importance = 7, .tail = true, .stretch = true},
+    [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = 1},
+    [ORIGIN] = {.title = "ORIGIN", .width = 20, .importance = 7, .tail = true, .stretch = 1},
     [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
     [DEFAULT] = {.title = "DEFAULT", .width = 16, .importance = 2},
 };
@@ -497,6 +497,7 @@ static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true, false},
 
 const struct view view_config = {
     .name = "config",
+    .short_name = "conf",
     .action = ACTION_VIEW_CONFIG,
     .section = SEGMENT_CONFIG,
     .empty = "The server has not published its configuration yet.",

@@ -17,8 +17,8 @@ static const struct column columns[COLUMNS] = {
     [LAST] = {.title = "LAST", .width = 12, .importance = 7, .right = true, .output = OUTPUT_TIME},
     [LEVEL] = {.title = "LEVEL", .width = 5, .importance = 9, .key = true},
     [COUNT] = {.title = "COUNT", .width = 6, .importance = 8, .right = true},
-    [FROM] = {.title = "FROM", .width = 21, .importance = 5},
-    [TEXT] = {.title = "EVENT", .width = 29, .importance = 10, .stretch = true},
+    [FROM] = {.title = "FROM", .width = 21, .min_width = 10, .importance = 5},
+    [TEXT] = {.title = "EVENT", .width = 50, .min_width = 20, .importance = 10, .stretch = 1},
     [FIRST] =
         {.title = "FIRST", .width = 12, .importance = 1, .right = true, .output = OUTPUT_TIME},
 };
@@ -250,6 +250,7 @@ static const struct view_hint hints[] = {{ACTION_MODE, "ungroup", false, false},
 
 const struct view view_events = {
     .name = "events",
+    .short_name = "ev",
     .action = ACTION_VIEW_EVENTS,
     .section = SEGMENT_EVENTS,
     .badge = events_badge,

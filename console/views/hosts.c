@@ -34,7 +34,7 @@ static const struct column columns[COLUMNS] = {
         {.title = "REQ/S", .width = 6, .importance = 10, .right = true, .name = "requests_per_s"},
     [SHARE] =
         {.title = "SHARE", .width = 6, .importance = 6, .right = true, .name = "share_percent"},
-    [HOST] = {.title = "HOST", .width = 16, .importance = 11, .stretch = true, .key = true},
+    [HOST] = {.title = "HOST", .width = 16, .importance = 11, .stretch = 1, .key = true},
     [CLASS_2XX] = {.title = "2XX/S",
                    .width = 6,
                    .importance = 5,

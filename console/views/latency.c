@@ -467,6 +467,7 @@ static const struct view_number numbers[] = {
 
 const struct view view_latency = {
     .name = "latency",
+    .short_name = "lat",
     .action = ACTION_VIEW_LATENCY,
     .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .hints = hints,

@@ -27,7 +27,7 @@ static const struct column columns[COLUMNS] = {
     [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true, .output = OUTPUT_NS},
     [FAILED] = {.title = "FAILED", .width = 6, .importance = 5, .right = true},
     [CHECK] = {.title = "COUNTS", .width = 6, .importance = 4},
-    [WHAT] = {.title = "SETTINGS", .width = 22, .importance = 7, .stretch = true, .key = true},
+    [WHAT] = {.title = "SETTINGS", .width = 22, .importance = 7, .stretch = 1, .key = true},
     [URL] = {.title = "TARGET", .width = 24, .importance = 1},
 };
 

@@ -1,4 +1,7 @@
-/* The overview: up to six metrics with their history; below them, on a tall screen, the processes. */
+/*
+ * The overview: up to six metrics with their history; below them, on a tall screen, the processes.
+ * A panel can be selected and shown alone; lines that do not fit are on a page of their own.
+ */
 
 #include "common/macros.h"
 #include "console/scene/scene.h"
@@ -8,6 +11,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 enum { PANEL_GAP = 2 };
 
@@ -324,8 +328,8 @@ static void draw_line(const struct line *line, const struct scene *scene,
     }
 }
 
-/* Draws failures of the server, the strip of threads, then as many lines as fit. */
-static void draw_lines(const struct scene *scene, const struct canvas *canvas)
+/* Draws failures of the server, the strip of threads, then from line TOP on as many as fit. */
+static void draw_lines(const struct scene *scene, const struct canvas *canvas, int top)
 {
     const struct line *shown[LINES_MOST];
     int count = (int)choose_lines(scene, shown), strip = canvas->height - count, y = 0;
@@ -336,12 +340,22 @@ static void draw_lines(const struct scene *scene, const struct canvas *canvas)
         if (shown[i]->write == failures_line)
             draw_line(shown[i], scene, canvas, y++);
     y += strip_draw(canvas, y, strip, model_now(scene->model));
-    for (int i = 0; i < count && y < canvas->height; i++)
+    for (int i = top; i < count && y < canvas->height; i++)
         if (!failed || shown[i]->write != failures_line)
             draw_line(shown[i], scene, canvas, y++);
 }
 
 enum { PANELS_MOST = 6 };
+
+struct state {
+    int selected;        /* number of the panel, from 1; 0: none */
+    bool alone;          /* only that panel is shown */
+    bool paging;         /* only the lines are shown */
+    bool more;           /* not all lines fit below the panels */
+    struct scroll lines; /* while paging */
+    int count;           /* panels as last drawn */
+    struct canvas place[PANELS_MOST];
+};
 
 /* Fills SHOWN with the panels that the server has. Returns their number. */
 static int choose_panels(const struct scene *scene, const struct metric_panel *shown[PANELS_MOST])
@@ -367,7 +381,7 @@ static int grid_columns(int width)
     return width >= 150 ? 3 : width >= 70 ? 2 : 1;
 }
 
-static void draw_panels(const struct scene *scene, const struct canvas *canvas,
+static void draw_panels(struct state *state, const struct scene *scene, const struct canvas *canvas,
                         const struct metric_panel *const *panels, int count)
 {
     int columns = grid_columns(canvas->width), rows = (count + columns - 1) / columns;
@@ -377,10 +391,11 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas,
     for (int i = 0; i < count; i++) {
         int y = i / columns * height, x = i % columns * width;
         int gap_below = height > PANEL_FULL_HEIGHT && i / columns + 1 < rows;
-        struct canvas place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
+        struct canvas *place = &state->place[i];
 
-        if (place.height > 0)
-            metric_panel_draw(panels[i], scene, &place);
+        *place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
+        if (place->height > 0)
+            metric_panel_draw(panels[i], scene, place, state->selected == i + 1);
     }
 }
 
@@ -396,8 +411,26 @@ static void draw_idle(const struct scene *scene, const struct canvas *line)
         canvas_print(line, 0, 0, TONE_NOTE, "%s%s", none, here ? ": 7 load, L scenarios" : "");
 }
 
-static void overview_draw(void *state, const struct scene *scene, const struct canvas *whole)
+/* Draws the selected panel, or the lines, over the whole canvas. */
+static void draw_alone(struct state *state, const struct scene *scene, const struct canvas *canvas,
+                       const struct metric_panel *const *panels)
 {
+    const struct line *shown[LINES_MOST];
+    struct canvas *place = &state->place[state->selected > 0 ? state->selected - 1 : 0];
+
+    memset(state->place, 0, sizeof(state->place));
+    if (state->paging) {
+        scroll_fit(&state->lines, (int)choose_lines(scene, shown), canvas->height - STRIP_MOST);
+        draw_lines(scene, canvas, state->lines.top);
+        return;
+    }
+    *place = *canvas;
+    metric_panel_draw(panels[state->selected - 1], scene, place, true);
+}
+
+static void overview_draw(void *view_state, const struct scene *scene, const struct canvas *whole)
+{
+    struct state *state = view_state;
     bool idle = !(scene_sum(scene, METRIC_requests) > 0) && !scene->ended;
     struct canvas body = canvas_part(whole, 0, 0, whole->height - idle, whole->width);
     struct canvas last = canvas_part(whole, whole->height - 1, 0, 1, whole->width);
@@ -413,7 +446,13 @@ static void overview_draw(void *state, const struct scene *scene, const struct c
     int below = canvas->height - rows * PANEL_FULL_HEIGHT, gap; /* lines below the panels */
     struct canvas upper, lower;
 
-    (void)state;
+    state->count = count;
+    state->selected = state->selected < count ? state->selected : count;
+    state->alone = state->alone && state->selected > 0;
+    if (state->alone || state->paging) {
+        draw_alone(state, scene, canvas, panels);
+        return;
+    }
     if (below < 1) { /* the panels do not have their full height */
         below = has_failed(scene);
         below += (canvas->height - below) % rows;
@@ -422,11 +461,93 @@ static void overview_draw(void *state, const struct scene *scene, const struct c
     gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
     upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
     lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
-    draw_panels(scene, &upper, panels, count);
+    state->more = below < most;
+    draw_panels(state, scene, &upper, panels, count);
     if (below > 0)
-        draw_lines(scene, &lower);
+        draw_lines(scene, &lower, 0);
     if (idle)
         draw_idle(scene, &last);
+}
+
+/* Moves from panel to panel, and after the last one to the page of the lines. */
+static bool move_in_overview(struct state *state, enum action action)
+{
+    bool forward = action != ACTION_UP && action != ACTION_PAGE_UP && action != ACTION_HALF_UP &&
+                   action != ACTION_FIRST;
+    bool page = action != ACTION_UP && action != ACTION_DOWN;
+
+    if (state->paging) {
+        state->paging = forward || state->lines.top > 0;
+        return scroll_key(&state->lines, action);
+    }
+    if (!page && forward && state->selected < state->count)
+        state->selected++;
+    else if (!page && !forward)
+        state->selected -= state->selected > 0;
+    else if (forward && state->more && !state->alone) {
+        state->paging = true;
+        state->lines = (struct scroll){0};
+    }
+    state->alone = state->alone && state->selected > 0;
+    return true;
+}
+
+static bool overview_key(void *view_state, const struct scene *scene, enum action action)
+{
+    struct state *state = view_state;
+
+    (void)scene;
+    switch (action) {
+    case ACTION_OPEN:
+        if (state->paging)
+            return false;
+        state->selected = state->selected > 0 ? state->selected : 1;
+        state->alone = !state->alone;
+        return true;
+    case ACTION_CLOSE:
+        if (state->paging || state->alone)
+            state->paging = state->alone = false;
+        else if (state->selected > 0)
+            state->selected = 0;
+        else
+            return false;
+        return true;
+    case ACTION_UP:
+    case ACTION_DOWN:
+    case ACTION_PAGE_UP:
+    case ACTION_PAGE_DOWN:
+    case ACTION_HALF_UP:
+    case ACTION_HALF_DOWN:
+    case ACTION_FIRST:
+    case ACTION_LAST:
+        return move_in_overview(state, action);
+    default:
+        return false;
+    }
+}
+
+static long overview_second_at(void *view_state, const struct scene *scene, int y, int x)
+{
+    const struct state *state = view_state;
+    long second = -1;
+
+    for (int i = 0; i < state->count && second < 0; i++)
+        second = metric_panel_second_at(scene, &state->place[i], y, x);
+    return second;
+}
+
+static const struct view_hint *overview_hints(const void *view_state)
+{
+    static const struct view_hint panels[] = {{ACTION_OPEN, "panel", false, false},
+                                              {ACTION_PAGE_DOWN, "more", false, false},
+                                              {ACTION_NONE, "", false, false}};
+    static const struct view_hint panels_only[] = {{ACTION_OPEN, "panel", false, false},
+                                                   {ACTION_NONE, "", false, false}};
+    static const struct view_hint closed[] = {{ACTION_CLOSE, "back", false, false},
+                                              {ACTION_NONE, "", false, false}};
+    const struct state *state = view_state;
+
+    return state->paging || state->alone ? closed : state->more ? panels : panels_only;
 }
 
 static void overview_once(void *state, const struct scene *scene, FILE *out)
@@ -552,12 +673,17 @@ static const struct view_number numbers[] = {
 
 const struct view view_overview = {
     .name = "overview",
+    .short_name = "over",
     .action = ACTION_VIEW_OVERVIEW,
     .empty = "",
     .server_keys = true,
     .numbers = numbers,
     .help = help,
+    .hints_now = overview_hints,
+    .state_size = sizeof(struct state),
     .draw = overview_draw,
+    .key = overview_key,
+    .second_at = overview_second_at,
     .once = overview_once,
     .json = overview_json,
 };

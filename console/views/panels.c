@@ -176,7 +176,7 @@ const struct metric_panel panel_cache = {"cache hit ratio", SERIES_HIT_RATIO, GR
                                          hit_ratio_value,   hit_ratio_detail};
 
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
-                       const struct canvas *canvas)
+                       const struct canvas *canvas, bool selected)
 {
     static double values[HISTORY_VALUES];
     size_t count = history_span(scene->history, panel->series, scene->span_s, values);
@@ -190,6 +190,7 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
     panel->detail(scene, detail, sizeof(detail));
     panel_draw(&(struct panel){.title = panel->title,
                                .unit = panel->unit,
+                               .selected = selected,
                                .bad = panel->bad,
                                .logarithmic = scene->logarithmic,
                                .style = scene->style,
@@ -201,4 +202,16 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
                                .mark_count = scene_marks(scene, scene->span_s, marks),
                                .detail = detail},
                canvas);
+}
+
+long metric_panel_second_at(const struct scene *scene, const struct canvas *canvas, int y, int x)
+{
+    static double values[HISTORY_VALUES];
+    const struct canvas graph = panel_graph(canvas);
+    size_t count = history_span(scene->history, SERIES_REQUESTS, scene->span_s, values), index;
+
+    if (!canvas_holds(&graph, y, x) || count == 0)
+        return -1;
+    index = (2 * (size_t)(x - graph.x) + 1) * count / (2 * (size_t)graph.width);
+    return (long)((count - 1 - index) * (size_t)scene->span_s / count);
 }

@@ -16,7 +16,14 @@ struct metric_panel {
 extern const struct metric_panel panel_requests, panel_latency, panel_sent, panel_connections,
     panel_queue, panel_queue_wait, panel_errors, panel_cache;
 
+/* SELECTED: the user has selected it. */
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
-                       const struct canvas *canvas);
+                       const struct canvas *canvas, bool selected);
+
+/*
+ * How many seconds before the time shown the point at Y, X of the screen is in the graph of a panel
+ * that was drawn on CANVAS; -1: it is not in the graph.
+ */
+long metric_panel_second_at(const struct scene *scene, const struct canvas *canvas, int y, int x);
 
 #endif

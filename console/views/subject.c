@@ -186,7 +186,7 @@ static const struct column columns[COLUMNS] = {
     [OUTCOME] = {.title = "OUTCOME", .width = 7, .importance = 3},
     [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
     [THREAD] = {.title = "THREAD", .width = 7, .importance = 2},
-    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
+    [REQUEST] = {.title = "REQUEST", .width = 30, .min_width = 16, .importance = 9, .stretch = 1},
 };
 
 static void draw_request(const struct canvas *canvas, int y, const int *widths,

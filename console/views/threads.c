@@ -61,7 +61,7 @@ static const struct column columns[COLUMNS] = {
         {.title = "SENT/S", .width = 9, .importance = 3, .right = true, .name = "bytes_sent_per_s"},
     [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
     [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
-    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = true},
+    [WORK] = {.title = "LAST WORK", .width = 22, .importance = 7, .stretch = 1},
     [WORKER] = {.title = "WORKER", .hidden = true, .key = true},
 };
 
@@ -653,8 +653,8 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
         struct canvas left = canvas_part(&effect, 0, 0, effect.height, width);
         struct canvas right = canvas_part(&effect, 0, width + 2, effect.height, effect.width);
 
-        metric_panel_draw(&panel_requests, scene, &left);
-        metric_panel_draw(queues ? &panel_queue_wait : &panel_latency, scene, &right);
+        metric_panel_draw(&panel_requests, scene, &left, false);
+        metric_panel_draw(queues ? &panel_queue_wait : &panel_latency, scene, &right, false);
     } else if (!queues || lines > rest.height - 1) {
         lines = rest.height - queues;
     }
@@ -879,6 +879,7 @@ static const struct view_number numbers[] = {
 
 const struct view view_threads = {
     .name = "threads",
+    .short_name = "thr",
     .action = ACTION_VIEW_THREADS,
     .server_keys = true,
     .rate_hz = 30, /* thread states change fast */

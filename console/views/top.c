@@ -53,11 +53,7 @@ enum column_number {
                .importance = 4,                                                                    \
                .right = true,                                                                      \
                .name = "share_percent"},                                                           \
-    [KEY] = {.title = (key_title),                                                                 \
-             .width = 16,                                                                          \
-             .importance = 11,                                                                     \
-             .stretch = true,                                                                      \
-             .key = (is_key)},                                                                     \
+    [KEY] = {.title = (key_title), .width = 16, .importance = 11, .stretch = 1, .key = (is_key)},  \
     [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true, .output = OUTPUT_NS},   \
     [MAX] = {.title = "MAX", .width = 7, .importance = 3, .right = true, .output = OUTPUT_NS},     \
     [BYTES] = {.title = "BYTES",                                                                   \

@@ -35,6 +35,17 @@ static void clicks(int count, int row, int column)
     terminal_type(terminal, text);
 }
 
+/* The column of TEXT in a line of single-width characters. */
+static int text_column(const char *line, const char *text)
+{
+    const char *end = strstr(line, text);
+    int column = 0;
+
+    for (; line < end; line++)
+        column += ((unsigned char)*line & 0xc0) != 0x80;
+    return column;
+}
+
 static void click(int row, int column)
 {
     clicks(1, row, column);
@@ -196,6 +207,65 @@ static void key_hints_follow_the_view(void **state)
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
 }
 
+/*
+ * Enter shows a panel alone, on which a click goes to its second; lines that do not fit are on a page
+ * of their own.
+ */
+static void overview_shows_a_panel_alone_and_all_lines(void **state)
+{
+    const char *peak;
+
+    (void)state;
+    stage_open(20, 120, NULL, NULL);
+    ASSERT_SHOWS("10.0k total", "cache hit ratio", "Enter panel  PgDn more");
+    TYPE_HIDES("\r", "cache hit ratio");
+    ASSERT_SHOWS("requests/s  0", "▲", "Esc back");
+    peak = terminal_line(terminal, 18);
+    assert_non_null(strstr(peak, "▲"));
+    click(17, text_column(peak, "▲"));
+    ASSERT_SHOWS(" 30s ago", "requests/s  5.00k");
+    TYPE_HIDES(" ", " ago");
+    TYPE_SHOWS("\x1bOB", "latency p99  -");
+    assert_null(strstr(terminal_text(terminal), "requests/s  0"));
+    TYPE_SHOWS("\x1b", "cache hit ratio");
+    assert_null(strstr(terminal_text(terminal), "HTTP/2"));
+    TYPE_SHOWS("\x1b[6~", "HTTP/2", "offload  queued");
+    assert_null(strstr(terminal_text(terminal), "cache hit ratio"));
+    TYPE_SHOWS("\x1b[5~", "cache hit ratio");
+}
+
+/* The columns that have no room are reached by > and <. */
+static void columns_are_scrolled(void **state)
+{
+    (void)state;
+    stage_open(24, 80, log_view, NULL);
+    ASSERT_SHOWS("TIME  STATUS", "REQUEST", "GET /page-39 HTTP/1.1");
+    assert_null(strstr(terminal_text(terminal), "THREAD"));
+    TYPE_HIDES(">", "TIME  ");
+    TYPE_SHOWS(">>>>", "THREAD", "REQUEST");
+    TYPE_SHOWS(">>>>>>>>>>>>", "STREAMS  REQUEST"); /* all that are left have room */
+    TYPE_SHOWS("<<<<<<<<<<<<<<<<", "TIME  STATUS", "REQUEST");
+}
+
+/* The tabs lose their names one by one, from the last one on. */
+static void tabs_have_short_names_where_needed(void **state)
+{
+    static const struct {
+        int columns;
+        const char *tabs;
+    } cases[] = {
+        {80, "[1 overview]2 threads 3 latency 4 cache 5 log 6 top 7 load 8 config 9 events"},
+        {72, "[1 overview]2 threads 3 latency 4 cache 5 log 6 top 7 load 8 conf 9 ev"},
+        {56, "[1 overview]2 thr 3 lat 4 cache 5 log 6 top 7 load 8 9"}};
+
+    (void)state;
+    stage_open(24, 80, NULL, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        terminal_resize(terminal, 24, cases[i].columns);
+        stage_shows(&cases[i].tabs, 1);
+    }
+}
+
 /* The menu has what can be done here, each with its key; Enter, a click and the key do it. */
 static void menu_offers_what_can_be_done_here(void **state)
 {
@@ -213,7 +283,7 @@ static void menu_offers_what_can_be_done_here(void **state)
     TYPE_SHOWS("5m", "[5 log]", "Filter all lists");
     assert_null(strstr(terminal_text(terminal), "serving thread"));
     TYPE_HIDES("q", "Filter all lists");
-    TYPE_SHOWS("1\r", "[1 overview]", "One more serving thread"); /* Enter, where there is no row */
+    TYPE_SHOWS("C\r", "[C certificates]", "Span of the graphs"); /* Enter, where there is no row */
     stage_end_console();
     stage_console(30, 100, readonly, NULL);
     TYPE_SHOWS("m", "Span of the graphs");
@@ -386,7 +456,7 @@ static void row_shows_its_requests(void **state)
     stage_open(30, 100, NULL, NULL);
     TYPE_SHOWS("6v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("\x1b[H\r", "client=192.0.2.7", "requests/s", "40 requests since ", "statuses",
-               "200 ", "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 us", "p99 159 us",
+               "200 ", "87.5%", "TIME", "404 ", "503 ", "latency", "up to 200 µs", "p99 159 µs",
                "GET /page-39", "Esc");
     assert_null(strstr(terminal_text(terminal), "[clients]"));
     TYPE_SHOWS("\x1b[F", "GET /page-0 ");         /* End: the oldest */
@@ -649,7 +719,7 @@ static void key_hints_are_clickable_and_fit(void **state)
     ASSERT_SHOWS("Esc closes", "user agent");
     TYPE_HIDES("\x1b", "Esc closes");
     TYPE_SHOWS("1", "+ more threads");
-    click(23, 9); /* more threads */
+    click(23, 33); /* more threads */
     ASSERT_SHOWS("from 2 to 3?", "Enter yes");
     click(23, 67); /* Enter */
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
@@ -837,7 +907,7 @@ static void all_servers_are_in_one_list(void **state)
     assert_true(terminal_shows(terminal, stage_name()));
     go_to(stage_name());
     ASSERT_SHOWS("serving  ", "2 of 2", "1h 02m", "127.0.0.1:8080");
-    assert_true(terminal_shows(terminal, " us  ")); /* a latency of the last second */
+    assert_true(terminal_shows(terminal, " µs  ")); /* a latency of the last second */
     ASSERT_SHOWS("LAST MINUTE", "VERSION");
     TYPE_SHOWS("?", "how many there should be", "the last minute");
     TYPE_HIDES("?", "how many there should be");
@@ -1157,6 +1227,9 @@ int main(void)
         cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
         cmocka_unit_test_teardown(health_line_names_a_dead_worker, stage_teardown),
         cmocka_unit_test_teardown(failures_come_first, stage_teardown),
+        cmocka_unit_test_teardown(overview_shows_a_panel_alone_and_all_lines, stage_teardown),
+        cmocka_unit_test_teardown(columns_are_scrolled, stage_teardown),
+        cmocka_unit_test_teardown(tabs_have_short_names_where_needed, stage_teardown),
         cmocka_unit_test_teardown(menu_offers_what_can_be_done_here, stage_teardown),
         cmocka_unit_test_teardown(help_is_searched, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),

@@ -165,7 +165,7 @@ static void take_panel(char *text, size_t size)
 /* Normalises TEXT: single blanks, '#' for each number. */
 static void plain(const char *text, char *result)
 {
-    static const char *const units[] = {"us", "ms", "s", "ns", "KiB", "MiB", "%"};
+    static const char *const units[] = {"us", "µs", "ms", "s", "ns", "KiB", "MiB", "%"};
     bool inside = false;
 
     while (*text != '\0') {

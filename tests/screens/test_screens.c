@@ -531,7 +531,7 @@ static void random_keys_and_sizes_do_no_harm(void **state)
     terminal_resize(terminal, 24, 80);
     for (int i = 0; i < 3; i++)
         terminal_type(terminal, "\x07"); /* Ctrl-G cancels a question or an input */
-    TYPE_SHOWS("1", "[1 overview]", "requests/s", "errors/s");
+    TYPE_SHOWS("1\x1b", "[1 overview]", "requests/s", "errors/s");
     terminal_type(terminal, "q");
     stage_ended_well();
 }

@@ -19,7 +19,7 @@ static const struct column columns[] = {
     {.title = "NAME", .width = 6, .importance = 9},
     {.title = "COUNT", .width = 5, .importance = 5, .right = true},
     {.title = "AGE", .width = 4, .importance = 1, .right = true},
-    {.title = "TEXT", .width = 8, .importance = 7, .stretch = true},
+    {.title = "TEXT", .width = 8, .importance = 7, .stretch = 1},
 };
 
 static void least_important_columns_are_left_out_first(void **state)
@@ -44,8 +44,8 @@ static void stretching_columns_share_spare_width(void **state)
 {
     static const struct column two[] = {
         {.width = 6, .importance = 9},
-        {.width = 8, .importance = 8, .stretch = true},
-        {.width = 10, .importance = 7, .stretch = true},
+        {.width = 8, .importance = 8, .stretch = 1},
+        {.width = 10, .importance = 7, .stretch = 1},
     };
     static const struct {
         int width, widths[3];
@@ -60,11 +60,33 @@ static void stretching_columns_share_spare_width(void **state)
     }
 }
 
+/* A column that does not get its wish is narrow before it is left out; weights divide the rest. */
+static void columns_have_minimum_wish_and_weight(void **state)
+{
+    static const struct column three[] = {
+        {.width = 20, .importance = 9, .stretch = 3},
+        {.width = 12, .min_width = 6, .importance = 5, .stretch = 1},
+        {.width = 5, .importance = 1},
+    };
+    static const struct {
+        int width, widths[3];
+    } cases[] = {{50, {27, 14, 5}}, {41, {20, 12, 5}}, {40, {25, 13, 0}}, {34, {20, 12, 0}},
+                 {33, {20, 11, 0}}, {28, {20, 6, 0}},  {27, {27, 0, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[3];
+
+        table_fit(three, 3, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
 static void last_two_columns_shrink(void **state)
 {
     static const struct column three[] = {
         {.width = 20, .min_width = 10, .importance = 9},
-        {.width = 8, .importance = 8, .stretch = true},
+        {.width = 8, .importance = 8, .stretch = 1},
         {.width = 5, .importance = 1},
     };
     static const struct {
@@ -128,6 +150,12 @@ static void numbers_are_formatted_with_units(void **state)
     assert_string_equal(text_percent(text, 0.9666), "96.7%");
     assert_string_equal(text_percent(text, 1), "100%");
     assert_string_equal(text_latency(text, 850000), "850 us");
+    assert_string_equal(text_cut(), "..");
+    text_set_ascii(false);
+    assert_string_equal(text_latency(text, 850000), "850 µs");
+    assert_string_equal(text_latency(text, 850), "850 ns");
+    assert_string_equal(text_cut(), "…");
+    text_set_ascii(true);
     assert_string_equal(text_since(text, 120 * NS_PER_MS), "120 ms");
     assert_string_equal(text_since(text, 75 * NS_PER_S), "1m 15s");
 }
@@ -173,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_important_columns_are_left_out_first),
         cmocka_unit_test(stretching_columns_share_spare_width),
+        cmocka_unit_test(columns_have_minimum_wish_and_weight),
         cmocka_unit_test(last_two_columns_shrink),
         cmocka_unit_test(printed_table_is_aligned),
         cmocka_unit_test(scroll_position_stays_in_range),
