@@ -416,7 +416,9 @@ void option_show(const struct options *options, size_t option, char *text, size_
 
 /* Defaults and help */
 
-/* NO_COLOR, and COLORFGBG, in which some terminals publish their background colour. */
+/*
+ * NO_COLOR; COLORFGBG, in which some terminals publish their background colour; others are asked.
+ */
 static enum theme theme_of_environment(void)
 {
     const char *no_color = getenv("NO_COLOR"), *colours = getenv("COLORFGBG");
@@ -424,8 +426,9 @@ static enum theme theme_of_environment(void)
 
     if (no_color != NULL && no_color[0] != '\0')
         return THEME_MONO;
-    return back != NULL && (strcmp(back, ";7") == 0 || strcmp(back, ";15") == 0) ? THEME_LIGHT
-                                                                                 : THEME_DARK;
+    if (back == NULL)
+        return THEME_ASK;
+    return strcmp(back, ";7") == 0 || strcmp(back, ";15") == 0 ? THEME_LIGHT : THEME_DARK;
 }
 
 /* sshd sets it in the sessions that it starts. */

@@ -36,7 +36,8 @@ enum tone {
     TONE_COUNT
 };
 
-enum theme { THEME_DARK, THEME_LIGHT, THEME_MONO, THEME_COUNT };
+/* THEME_ASK: dark or light by the background that the terminal reports, if it does. */
+enum theme { THEME_DARK, THEME_LIGHT, THEME_MONO, THEME_COUNT, THEME_ASK = THEME_COUNT };
 
 extern const char *const theme_names[THEME_COUNT];
 
@@ -44,7 +45,8 @@ extern const char *const theme_names[THEME_COUNT];
 enum theme theme_named(const char *name);
 
 /*
- * Prepares the colours of THEME, or of THEME_MONO if the terminal has none; curses must be running.
+ * Prepares the colours of THEME (not THEME_ASK), or of THEME_MONO if the terminal has none; curses
+ * must be running.
  */
 void theme_start(enum theme theme);
 

@@ -5,6 +5,7 @@
 #include <curses.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct key_info key_table[ACTION_COUNT] = {
@@ -235,13 +236,50 @@ static void feed_escape(struct key_decoder *decoder, unsigned char byte)
     }
 }
 
+/* The brightness in "11;rgb:ffff/ffff/ffff", with one to four digits each; -1: it is another text. */
+static double brightness_in(const char *text)
+{
+    static const double weights[] = {0.299, 0.587, 0.114};
+    double sum = 0;
+    char *end;
+
+    if (strncmp(text, "11;rgb:", 7) != 0)
+        return -1;
+    text += 7;
+    for (int i = 0; i < 3; i++) {
+        unsigned long value = strtoul(text, &end, 16);
+        long digits = end - text;
+
+        if (digits < 1 || digits > 4 || *end != (i < 2 ? '/' : '\0'))
+            return -1;
+        sum += weights[i] * (double)value / (double)((1UL << (4 * digits)) - 1);
+        text = end + 1;
+    }
+    return sum;
+}
+
+static void end_string(struct key_decoder *decoder)
+{
+    double brightness;
+
+    if (decoder->sequence_length >= DECODER_PARAMETERS)
+        return;
+    decoder->parameters[decoder->sequence_length] = '\0';
+    brightness = brightness_in(decoder->parameters);
+    if (brightness >= 0)
+        decoder->brightness = brightness;
+}
+
 /* ESC ends the string: as a part of ESC \, or as the start of another sequence. */
 static void feed_string(struct key_decoder *decoder, unsigned char byte)
 {
     bool ending = decoder->ending;
 
-    decoder->sequence_length++;
     decoder->ending = byte == ESC;
+    if (!ending && byte >= ' ')
+        collect_byte(decoder, byte);
+    else if (byte == BELL || (ending && byte == '\\'))
+        end_string(decoder);
     if (ending && byte != '\\' && byte != ESC)
         feed_escape(decoder, byte);
     else if (ending || byte == BELL || byte == CAN || byte == SUB)

@@ -41,7 +41,8 @@ void scroll_fit(struct scroll *scroll, int rows, int page);
 /*
  * Decodes the bytes of a terminal into keys. Escape sequences that are not listed are consumed as a
  * whole, and so are Alt with a key and invalid UTF-8: none of their bytes becomes a key. Pasted
- * text (bracketed paste) is marked, because only a text field may use it. Pure; one thread.
+ * text (bracketed paste) is marked, because only a text field may use it. The answer of the terminal
+ * about its background (OSC 11) is kept. Pure; one thread.
  */
 
 enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
@@ -66,7 +67,7 @@ enum decoder_state {
 
 enum { DECODER_PARAMETERS = 32, DECODER_CODES = 4 };
 
-/* Zeroed before use. */
+/* Zeroed before use, except for BRIGHTNESS. */
 struct key_decoder {
     enum decoder_state state;
     bool meta;    /* the sequence began with two ESC: Alt and a function key */
@@ -76,7 +77,8 @@ struct key_decoder {
     size_t sequence_length;     /* after its introducer, also beyond the array */
     unsigned char character[4]; /* an incomplete UTF-8 character */
     size_t have_bytes, need_bytes;
-    bool ignored; /* that character was typed with Alt */
+    bool ignored;      /* that character was typed with Alt */
+    double brightness; /* of the background, 0 to 1, as the terminal last reported; -1: not yet */
     struct pointer_event pointer;
     int code[DECODER_CODES];
     size_t codes;

@@ -32,6 +32,10 @@ static const char paste_marks_on[] = "\033[?2004h", paste_marks_off[] = "\033[?2
 static SCREEN *terminal;
 static struct sheet *off_screen; /* NULL: frames are shown on the terminal */
 
+/* The theme, and the one that the answer of the terminal chose; THEME_ASK: none yet. */
+static enum theme wanted_theme, answered_theme = THEME_ASK;
+static const char ask_background[] = "\033]11;?\033\\";
+
 /* Bytes typed and not yet decoded, and keys decoded and not yet taken. */
 static struct {
     struct key_decoder decoder;
@@ -274,6 +278,14 @@ static void forget_terminal(void)
     close_output();
 }
 
+/* The Linux console and the terminals that vt stands for print what they do not know. */
+static bool can_answer(void)
+{
+    const char *type = getenv("TERM");
+
+    return type != NULL && strncmp(type, "vt", 2) != 0 && strcmp(type, "linux") != 0;
+}
+
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
                  size_t size)
 {
@@ -313,8 +325,11 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
     curs_set(0);
     mouseinterval(0);
     memset(&input, 0, sizeof(input));
+    input.decoder.brightness = -1;
     screen_adjust(screen, theme, ascii, mouse);
     add_output(paste_marks_on);
+    if (theme == THEME_ASK && answered_theme == THEME_ASK && can_answer())
+        add_output(ask_background);
     lay_out_screen(screen, LINES, COLS);
     return 0;
 }
@@ -363,7 +378,10 @@ void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mou
 
     guard_start(mouse);
     mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
-    theme_start(theme);
+    wanted_theme = theme;
+    theme_start(theme != THEME_ASK            ? theme
+                : answered_theme != THEME_ASK ? answered_theme
+                                              : THEME_DARK);
     screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
                     (type != NULL && strncmp(type, "vt", 2) == 0);
     text_set_ascii(screen->ascii);
@@ -469,6 +487,17 @@ static bool read_bytes(int timeout_ms)
     return input.count > 0;
 }
 
+/* Adopts what the terminal has answered, however late; then all is drawn again. */
+static void take_answer(void)
+{
+    if (input.decoder.brightness < 0 || answered_theme != THEME_ASK)
+        return;
+    answered_theme = input.decoder.brightness > 0.5 ? THEME_LIGHT : THEME_DARK;
+    if (wanted_theme == THEME_ASK)
+        theme_start(answered_theme);
+    screen_invalidate();
+}
+
 int screen_key(void)
 {
     struct key_decoder *decoder = &input.decoder;
@@ -482,6 +511,7 @@ int screen_key(void)
             return -1;
         else if (!read_bytes(ESCAPE_DELAY_MS))
             key_decoder_expire(decoder);
+        take_answer();
     }
     return decoder->code[input.taken_codes++];
 }

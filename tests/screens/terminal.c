@@ -142,6 +142,28 @@ pid_t terminal_pid(const struct terminal *terminal)
     return terminal->pid;
 }
 
+static const char
+    *background; /* what the terminals say when they are asked (OSC 11); NULL: nothing */
+
+void terminal_set_background(const char *rgb)
+{
+    background = rgb;
+}
+
+/* libvterm does not answer this question. */
+static void answer_background(struct terminal *terminal, size_t length)
+{
+    static const char question[] = "\x1b]11;?\x1b\\";
+    char answer[64];
+
+    if (background == NULL ||
+        memmem(terminal->taken, length, question, sizeof(question) - 1) == NULL)
+        return;
+    snprintf(answer, sizeof(answer), "\x1b]11;rgb:%s\x1b\\", background);
+    if (write(terminal->fd, answer, strlen(answer)) < 0)
+        fail("answer");
+}
+
 /* Replies of the terminal (to a query of its type) go to the program as input. */
 static void pass_on_answers(struct terminal *terminal)
 {
@@ -211,6 +233,7 @@ static bool read_output(struct terminal *terminal, int wait_ms)
     }
     got = read(terminal->fd, terminal->taken + terminal->held, TAKEN_BYTES - terminal->held);
     if (got > 0) {
+        answer_background(terminal, terminal->held + (size_t)got);
         feed(terminal, (size_t)got);
         pass_on_answers(terminal);
     } else if (got < 0 && errno == EIO) {
@@ -554,6 +577,13 @@ bool terminal_has_reverse(struct terminal *terminal, int from, int to)
             if (cell_at(terminal, row, column).attrs.reverse != 0)
                 return true;
     return false;
+}
+
+int terminal_background(struct terminal *terminal, int row, int column)
+{
+    VTermScreenCell cell = cell_at(terminal, row, column);
+
+    return VTERM_COLOR_IS_INDEXED(&cell.bg) ? cell.bg.indexed.idx : -1;
 }
 
 bool terminal_is_bold(struct terminal *terminal, int row, int column)

@@ -76,6 +76,12 @@ bool terminal_has_colour(struct terminal *terminal);
 
 /* Whether any cell of the rows FROM to TO is in reverse video, and whether a cell is bold. */
 bool terminal_has_reverse(struct terminal *terminal, int from, int to);
+/* The number of the colour behind a cell; -1: none. */
+int terminal_background(struct terminal *terminal, int row, int column);
+
+/* The colour that terminals report as their background: "ffff/ffff/ffff"; NULL: none does. */
+void terminal_set_background(const char *rgb);
+
 bool terminal_is_bold(struct terminal *terminal, int row, int column);
 
 /*

@@ -566,6 +566,29 @@ static void mono_and_ascii_are_possible(void **state)
     assert_false(terminal_has_non_ascii(terminal));
 }
 
+/* Without a setting, the background that the terminal reports decides; 236 and 253 are the bars. */
+static void theme_follows_the_background(void **state)
+{
+    static const char *const dark[] = {"--theme", "dark", NULL};
+
+    (void)state;
+    terminal_set_background("ffff/ffff/ffff");
+    stage_open(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    while (terminal_background(terminal, 23, 40) != 253)
+        assert_true(terminal_settle(terminal));
+    stage_end_console();
+    stage_console(24, 80, dark, NULL);
+    ASSERT_SHOWS("10.0k total");
+    assert_int_equal(terminal_background(terminal, 23, 40), 236);
+    stage_end_console();
+    terminal_set_background("0000/0000/0000");
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    assert_int_equal(terminal_background(terminal, 23, 40), 236);
+    terminal_set_background(NULL);
+}
+
 static void signals_restore_the_terminal(void **state)
 {
     static const int signals[] = {SIGTERM, SIGHUP, SIGINT};
@@ -649,6 +672,7 @@ int main(void)
         cmocka_unit_test_teardown(every_size_is_filled, stage_teardown),
         cmocka_unit_test_teardown(random_keys_and_sizes_do_no_harm, stage_teardown),
         cmocka_unit_test_teardown(mono_and_ascii_are_possible, stage_teardown),
+        cmocka_unit_test_teardown(theme_follows_the_background, stage_teardown),
         cmocka_unit_test_teardown(signals_restore_the_terminal, stage_teardown),
         cmocka_unit_test_teardown(control_c_restores_the_terminal, stage_teardown),
         cmocka_unit_test_teardown(crash_restores_the_terminal, stage_teardown),

@@ -52,6 +52,31 @@ static void known_sequences_are_keys(void **state)
     CHECK("\xc3\xa4x", 0xc3, 0xa4, 'x');
 }
 
+/* The answer of a terminal about its background. */
+static void background_is_understood(void **state)
+{
+    static const struct {
+        const char *bytes;
+        double least, most;
+    } cases[] = {
+        {"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", 0.99, 1.01}, {"\x1b]11;rgb:00/00/00\x07", 0, 0},
+        {"\x1b]11;rgb:fd/f6/e3\x1b\\", 0.9, 1},     {"\x1b]11;rgb:2828/2828/2828\x07", 0, 0.2},
+        {"\x1b]11;rgb:zz/00/00\x07", -1, -1},       {"\x1b]11;rgb:ff/ff\x07", -1, -1},
+        {"\x1b]10;rgb:ff/ff/ff\x07", -1, -1},       {"\x1b]11;rgb:ff/ff/ff", -1, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct key_decoder decoder = {.brightness = -1};
+
+        for (const char *byte = cases[i].bytes; *byte != '\0'; byte++) {
+            key_decoder_feed(&decoder, (unsigned char)*byte);
+            assert_int_equal(decoder.codes, 0);
+        }
+        assert_true(decoder.brightness >= cases[i].least && decoder.brightness <= cases[i].most);
+    }
+}
+
 static void unknown_sequences_are_no_keys(void **state)
 {
     (void)state;
@@ -167,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_sequences_are_keys),
+        cmocka_unit_test(background_is_understood),
         cmocka_unit_test(unknown_sequences_are_no_keys),
         cmocka_unit_test(alt_combinations_are_no_keys),
         cmocka_unit_test(pasted_text_is_marked),
