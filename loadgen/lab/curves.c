@@ -149,7 +149,7 @@ void curves_explain(struct document *findings, const struct curve *curves, size_
  * Pairs in each round of the experiment, and the maximum duration of a trial: many short trials
  * give a narrower interval than few long ones.
  */
-enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000, LONGEST_QUICK_MS = 200 };
+enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000, LONGEST_QUICK_MS = 120 };
 
 /* The points of a curve: webserverd and the bare server, with few and with many connections. */
 enum { FEW, MANY, BARE_FEW, BARE_MANY, PARTS };

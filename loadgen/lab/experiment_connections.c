@@ -395,8 +395,9 @@ int experiment_percentiles(struct lab *lab, struct document *findings)
     curve_init(lab, points, always, LAB_SMALL, zone_steps, ZONE_STEPS, "keep-alive");
     curve_init(lab, points + ZONE_STEPS, capped, LAB_SMALL, zone_steps, ZONE_STEPS,
                "keepalive_max_open = 10");
-    for (size_t i = 0; i < (size_t)2 * ZONE_STEPS && !lab->quick; i++)
-        points[i].plan.duration_ms = lab->trial_ms * TRIALS_LONG / TRIALS_LONG_OF;
+    for (size_t i = 0; i < (size_t)2 * ZONE_STEPS; i++)
+        points[i].plan.duration_ms =
+            lab->quick ? (lab->trial_ms + 1) / 2 : lab->trial_ms * TRIALS_LONG / TRIALS_LONG_OF;
     if (points_measure(lab, points, (size_t)2 * ZONE_STEPS) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++) {

@@ -302,7 +302,7 @@ static int teach_omission(struct lab *lab, struct document *findings, struct out
                                          "open loop, 1,000/s"};
     const struct bare_server *bare = lab_bare_server(lab, (struct bare_way){.work_ns = 0});
     struct point *points = points_create(lab, OMISSION_CASES);
-    uint64_t run_ms = lesson_ms(lab, 4000, 2000);
+    uint64_t run_ms = lesson_ms(lab, 4000, 1600);
     struct stall stall = {.from_ns = run_ms * NS_PER_MS / STALL_PART,
                           .length_ns = run_ms * NS_PER_MS / STALL_PART};
     char length[UNITS_TEXT], closed[UNITS_TEXT], open[UNITS_TEXT], formula[UNITS_TEXT];
@@ -343,7 +343,7 @@ static int teach_omission(struct lab *lab, struct document *findings, struct out
                  lab_time(formula, sizeof(formula),
                           stalled_percentile((double)stall.measured_ns,
                                              (double)run_ms * (double)NS_PER_MS, 99)));
-    *outcome = end_lesson(findings, points, OMISSION_CASES, choose_by(share, 0.01, 0.5));
+    *outcome = end_lesson(findings, points, OMISSION_CASES, choose_by(share, 0.1, 0.6));
     return 0;
 }
 
@@ -438,7 +438,7 @@ static int teach_load(struct lab *lab, struct document *findings, struct outcome
             point_init(lab, point, NULL, LAB_SLOW, LOAD_CONNECTIONS, "%s, %.0f%%",
                        way == CONSTANT ? "constant" : "Poisson", loads[i]);
             point_use_bare(point, bare);
-            point->plan.duration_ms = lesson_ms(lab, 5000, 800);
+            point->plan.duration_ms = lesson_ms(lab, 5000, 600);
             make_open(point, loads[i] / 100 * 1e6 / service_us, LOAD_CONNECTIONS, way == POISSON);
         }
     if (measure_lesson(lab, points, (size_t)ARRIVALS * LOADS) != 0)
@@ -486,7 +486,7 @@ static void init_blocking(struct lab *lab, struct point *point, struct private_s
     point->plan.urls[point->plan.url_count++] = slow_url;
     point->plan.order = PLAN_ORDER_RANDOM;
     point->plan.order_given = true;
-    point->plan.duration_ms = lesson_ms(lab, 6000, 3000);
+    point->plan.duration_ms = lesson_ms(lab, 6000, 2000);
     make_open(point, BLOCKING_RATE, BLOCKING_CONNECTIONS, true);
 }
 
@@ -593,7 +593,7 @@ static void init_overload(struct lab *lab, struct point *point, struct private_s
     point->before = drain_server;
     point->plan.keepalive = false;
     point->plan.timeout_ms = OVERLOAD_TIMEOUT_MS;
-    point->plan.duration_ms = lesson_ms(lab, 4000, 1000);
+    point->plan.duration_ms = lesson_ms(lab, 4000, 600);
     point->plan.warmup_ms = OVERLOAD_TIMEOUT_MS * 2;
 }
 
@@ -812,7 +812,7 @@ static int teach_nagle(struct lab *lab, struct document *findings, struct outcom
             return -1;
         point_init(lab, &points[i], NULL, LAB_SMALL, 1, "%s", ways[i].label);
         point_use_bare(&points[i], bare);
-        points[i].plan.duration_ms = lesson_ms(lab, 3000, 1000);
+        points[i].plan.duration_ms = lesson_ms(lab, 3000, 600);
     }
     if (measure_lesson(lab, points, WAYS) != 0)
         return -1;

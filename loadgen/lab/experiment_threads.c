@@ -66,7 +66,7 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
                            "%s, %u %s, %u connections", functions[f][0], threads[t],
                            units_plural(threads[t], "thread", "threads"), connections[s]);
                 snprintf(point->command, sizeof(point->command), "threads %u", threads[t]);
-                point->plan.duration_ms = (lab->trial_ms + 1) / 2;
+                point->plan.duration_ms = (lab->trial_ms + 3) / (lab->quick ? 4 : 2);
             }
     return points_measure_often(lab, grid, GRID, lab->rounds); /* no percentiles are needed */
 }
@@ -258,7 +258,7 @@ static int begin_levels(struct lab *lab, struct point *points, struct private_se
             point_init(lab, point, server, levels[level].path, level_connections[s],
                        "%s, %u connections", levels[level].name, level_connections[s]);
             snprintf(point->command, sizeof(point->command), "offload-threads %u", lab->cores);
-            point->plan.duration_ms = (lab->trial_ms + 1) / 2;
+            point->plan.duration_ms = (lab->trial_ms + 3) / (lab->quick ? 4 : 2);
         }
     return points_measure_often(lab, points, WORK, lab->rounds); /* no percentiles are needed */
 }

@@ -458,6 +458,8 @@ static int conduct_chosen(struct session *session, size_t index)
     finished->findings = findings_create(experiment->title);
     if (finished->findings == NULL)
         return report_error("out of memory");
+    document_subtitle(finished->findings, "%c%s", toupper((unsigned char)experiment->question[0]),
+                      experiment->question + 1);
     if (lab_conduct(lab, experiment, finished->findings) == 0)
         return keep_findings(session, index);
     document_free(finished->findings);
