@@ -122,5 +122,7 @@ void process_title_set_child(const char *role, ...)
     va_end(arguments);
     set_title(text);
     snprintf(name, sizeof(name), "ws-%s", text);
+    for (char *blank = name; (blank = strchr(blank, ' ')) != NULL;)
+        *blank = '-'; /* so that /proc/PID/stat has as many words as always */
     prctl(PR_SET_NAME, name);
 }
