@@ -328,16 +328,6 @@ summary_interval = {self.summary_interval}
     def log_size(self):
         return os.path.getsize(os.path.join(self.logs, "access.log"))
 
-    def summed_up(self):
-        """Requests, and log lines dropped, that all masters counted: from their last summaries."""
-        requests = dropped = 0
-        with open(os.path.join(self.directory, "error.log"), encoding="utf-8") as file:
-            for line in file:
-                if found := re.search(r"summary of [\d.]+ s: (\d+|no) requests.* log lines dropped (\d+)", line):
-                    requests += 0 if found.group(1) == "no" else int(found.group(1))
-                    dropped += int(found.group(2))
-        return requests, dropped
-
     def memory_slack(self):
         """KiB by which the master may grow."""
         with open(os.path.join(self.bin, "webserverd"), "rb") as file:
@@ -539,7 +529,7 @@ def judge_answers(verdict, clients, answered, kills, marks, dropped):
 
 
 def judge_counters(verdict, status, lines, requests, dropped, kills):
-    """Counters are in shared memory and survive a killed worker."""
+    """Counters are in shared memory, survive a killed worker, and go on over an upgrade."""
     verdict.hold(abs(requests - lines - dropped) <= (CLIENTS + 8) * 8 * len(kills),
                  f"the server counted {requests} requests, logged {lines} lines and dropped {dropped}")
     moved = {why: status["metrics"][f"connections_moved_{why}"] for why in ("leaving", "resize", "uneven")}
@@ -551,10 +541,10 @@ def judge_counters(verdict, status, lines, requests, dropped, kills):
 def judge_remains(verdict, server, before, after):
     print("chaos: master: descriptors, memory and shared memory (KiB):", before, "before,", after, "after")
     # stretch() has used the slots of two generations, which are never released. While old workers leave, a resize and
-    # a restart can use those of a third one.
+    # a restart can use those of a third one. After an upgrade there is also what the old masters counted.
     for what, most, first, last in zip(
             ("descriptors of the master", "KiB of the master", "KiB of shared memory"),
-            (4, server.memory_slack(), before[2] // 2), before, after):
+            (4, server.memory_slack(), before[2]), before, after):
         verdict.hold(last <= first + most, f"{what}: {first}, then {last}")
     verdict.hold(not glob.glob(f"/dev/shm/webserverd.{server.name}*"), "the shared memory still exists")
     left = os.listdir(os.path.join(server.directory, "run"))
@@ -686,11 +676,10 @@ def conclude(verdict, server, chaos, clients, nuisances, answered, end, before):
         return
     status = settle(server)
     after = server.weigh()
-    server.control("log-level info")
     verdict.hold(not chaos.refused, f"refused: {chaos.refused[:5]}")
     verdict.hold(ended_well(server), "the server did not exit with status 0")
     marks, lines = logged_marks(server)
-    requests, dropped = server.summed_up()
+    requests, dropped = status["metrics"]["requests"], status["metrics"]["log_dropped"]
     received, failed = judge_answers(verdict, clients, answered, chaos.kills, marks, dropped)
     judge_counters(verdict, status, lines, requests, dropped, chaos.kills)
     judge_remains(verdict, server, before or after, after)

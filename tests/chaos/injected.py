@@ -581,9 +581,10 @@ class Session(traitor.Session):
         """Signs of life, events, plans and challenges."""
         event = struct.pack("<I", 3) + b"x\n2020/01/01 00:00:00 [error] master 1: FORGED\0"
         plan = struct.pack("<IIIIqq320s", 0, 2 ** 32 - 1, 1, 2 ** 32 - 1, -2 ** 63, 2 ** 63 - 1, b"\x1b[2J")
-        challenge = struct.pack("<II128s48s", 0, 0, b"token", b"thumbprint")
+        challenge = struct.pack("<III128s48s", 0, 0, 0, b"token", b"thumbprint")
+        record = struct.pack("<IIII48s", 0, 2 ** 32 - 1, 0, 0, b"$(id)")
         return self.flood_master(pid, message("ACME_ALIVE"), message("ACME_EVENT", event), message("ACME_PLAN", plan),
-                                 message("ACME_CHALLENGE", challenge))
+                                 message("ACME_CHALLENGE", challenge), message("ACME_RECORD", record))
 
     def save(self, pid, _):
         """A bad certificate, and the report that it is new."""
@@ -591,7 +592,7 @@ class Session(traitor.Session):
             leaf = file.read()
         content = self.numbers.choice([self.numbers.randbytes(3000), b"-----BEGIN CERTIFICATE-----\n" + b"A" * 60000, bytes(60000),
                                        leaf + slow_key(self.numbers)])
-        items, joined = packets(message("ACME_CERTIFICATE"))
+        items, joined = packets(message("ACME_CERTIFICATE", struct.pack("<I", 0)))
         path = f"{self.directory}/state/{NAME}.pem"
         fds = links(pid, self.server.process.pid)
         lives, report = self.run_blob(pid, order(SAVE, 1, seed=len(content), fds=fds[:1], paths=[path],

@@ -213,8 +213,8 @@ def check(service):
     former, service.main = service.main, int(service.notified("MAINPID="))
     if os.waitpid(former, 0)[1] != 0:
         sys.exit("the former master fails")
-    if service.get()["metrics"]["workers_died"] != 0:
-        sys.exit("workers die after the upgrade")
+    if service.get()["metrics"]["workers_died"] != 1:
+        sys.exit("workers die after the upgrade, or the total does not go on")
 
     service.signal(signal.SIGTERM)
     service.notified("STOPPING=1")
