@@ -55,6 +55,6 @@ int main(int argc, char **argv)
     if (!find_instance(&options))
         return EXIT_NO_DAEMON;
     return options.html != NULL ? page_run(&options)
-           : options.once      ? once_run(&options)
-                               : program_run(&options);
+           : options.once       ? once_run(&options)
+                                : program_run(&options);
 }

@@ -63,7 +63,7 @@ struct sheet {
     struct sheet_cell {
         wchar_t glyph; /* 0: the second column of a wide character */
         enum tone tone;
-    } *cells; /* line by line */
+    } * cells; /* line by line */
 };
 
 /* From now on, canvases draw on SHEET (borrowed) instead of the terminal. */

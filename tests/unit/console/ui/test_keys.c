@@ -59,10 +59,14 @@ static void background_is_understood(void **state)
         const char *bytes;
         double least, most;
     } cases[] = {
-        {"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", 0.99, 1.01}, {"\x1b]11;rgb:00/00/00\x07", 0, 0},
-        {"\x1b]11;rgb:fd/f6/e3\x1b\\", 0.9, 1},     {"\x1b]11;rgb:2828/2828/2828\x07", 0, 0.2},
-        {"\x1b]11;rgb:zz/00/00\x07", -1, -1},       {"\x1b]11;rgb:ff/ff\x07", -1, -1},
-        {"\x1b]10;rgb:ff/ff/ff\x07", -1, -1},       {"\x1b]11;rgb:ff/ff/ff", -1, -1},
+        {"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", 0.99, 1.01},
+        {"\x1b]11;rgb:00/00/00\x07", 0, 0},
+        {"\x1b]11;rgb:fd/f6/e3\x1b\\", 0.9, 1},
+        {"\x1b]11;rgb:2828/2828/2828\x07", 0, 0.2},
+        {"\x1b]11;rgb:zz/00/00\x07", -1, -1},
+        {"\x1b]11;rgb:ff/ff\x07", -1, -1},
+        {"\x1b]10;rgb:ff/ff/ff\x07", -1, -1},
+        {"\x1b]11;rgb:ff/ff/ff", -1, -1},
     };
 
     (void)state;
