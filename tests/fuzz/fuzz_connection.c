@@ -106,6 +106,12 @@ static void make_segment(struct segment *segment)
     shm_unlink(segment->file);
 }
 
+/* The leak checker does not search mapped pages, as those of a thread. */
+static void free_thread(void)
+{
+    thread_free(thread, false);
+}
+
 static void make_thread(void)
 {
     static struct config config;
@@ -128,7 +134,7 @@ static void make_thread(void)
     worker.doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     MUST(worker_context_fill(&worker, segment_worker(&segment, 0)) == 0);
     thread = thread_new(&worker, 0, THREAD_OF_EVENTS, NULL);
-    MUST(thread != NULL);
+    MUST(thread != NULL && atexit(free_thread) == 0);
 }
 
 /* The loop */
