@@ -319,7 +319,7 @@ static int send_command(const struct options *options, const char *path, const c
         result = control_send(&client, line, why, sizeof(why));
     if (result == CONTROL_PENDING)
         result = control_receive(&client, options->timeout_ms, &answer, why, sizeof(why));
-    if (result == CONTROL_REPLY) {
+    if (result == CONTROL_REPLY && answer != NULL) {
         status = finish_command(options, &client, command, answer);
     } else {
         if (result == CONTROL_PENDING)

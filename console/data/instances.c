@@ -298,7 +298,7 @@ static json_t *json_instance(const struct instance *instance)
                      json_text(instance->name), "version", json_text(instance->version), "state",
                      load->state, "pid", (int)instance->pid, "listening",
                      json_text(instance->listening), "socket", json_text(instance->socket),
-                     "uptime_s", (double)(instance->age_ns / NS_PER_S), "workers",
+                     "uptime_s", floor((double)instance->age_ns / NS_PER_S), "workers",
                      (int)load->workers, "workers_wanted",
                      wanted ? json_integer(load->workers_wanted) : json_null(), "requests_per_s",
                      json_number(load->requests), "errors_per_s", json_number(load->errors),

@@ -31,9 +31,13 @@ static uint32_t entry_for(const struct segment *segment, const struct segment *o
 {
     uint32_t old_threads = segment_threads_per_worker(old);
     uint32_t threads = segment_threads_per_worker(segment);
-    uint32_t worker = (i - 1) / old_threads, thread = (i - 1) % old_threads;
+    uint32_t worker, thread;
 
-    return i == 0 || worker >= segment_count(segment, SEGMENT_WORKERS) || thread >= threads
+    if (i == 0 || old_threads == 0)
+        return 0;
+    worker = (i - 1) / old_threads;
+    thread = (i - 1) % old_threads;
+    return worker >= segment_count(segment, SEGMENT_WORKERS) || thread >= threads
                ? 0
                : worker * threads + thread + 1;
 }
