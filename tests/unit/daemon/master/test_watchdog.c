@@ -207,9 +207,12 @@ static void worker_that_left_may_finish(void **state)
         master.config->workers_reload_timeout = cases[i].reload_timeout_s * 1000;
         assert_int_equal(killed_after(1, ALL_ANSWER), 0);
         if (cases[i].late) {
-            worker->leaving_ns -= UINT64_C(3600) * NS_PER_S;
+            uint64_t later_ns = worker->leaving_ns + UINT64_C(3600) * NS_PER_S;
+
+            master.config->workers_heartbeat_timeout = 0;
+            master.monitor.checked_ns = later_ns; /* it was not suspended */
             master.monitor.resumed_ns = 0;
-            supervisor_check(&master, clock_monotonic_ns());
+            supervisor_check(&master, later_ns);
             assert_non_null(strstr(scene_last_event(), "has been finishing responses for an hour"));
         }
         assert_int_equal(scene_read(0)->received[MESSAGE_FINISH], cases[i].finishes);
