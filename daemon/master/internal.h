@@ -423,7 +423,7 @@ void upgrade_pass_reload(const struct master *master);
 /* --- predecessor.c: the counters of the old master --- */
 
 /*
- * Makes the totals go on with those of the old master, if there is one. Call it before readers find
+ * Adds the totals of the old master to those of this one, if there is one. Call it before readers find
  * the segment, when the hosts have their entries. Returns 0, or -1 with WHY.
  */
 int predecessor_attach(struct master *master, char *why, size_t size);
