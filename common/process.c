@@ -70,6 +70,9 @@ _Noreturn void process_exec(const char *program, const char *const *argv, const 
     _exit(PROCESS_NOT_STARTED);
 }
 
+/* A process may have run for so long (ns) before it notes its start. Not all can read its /proc. */
+#define MOST_TO_START (10 * NS_PER_S)
+
 uint64_t process_age_ns(pid_t pid, uint64_t started_ns)
 {
     enum { BLANKS_BEFORE_START = 20 }; /* of field 22, after the name in field 2 */
@@ -96,5 +99,5 @@ uint64_t process_age_ns(pid_t pid, uint64_t started_ns)
     since_boot_ns = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
     age_ns = ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
     age_ns = age_ns < since_boot_ns ? since_boot_ns - age_ns : 0;
-    return age_ns > by_wall_ns ? age_ns : by_wall_ns;
+    return age_ns > by_wall_ns + MOST_TO_START ? age_ns : by_wall_ns;
 }

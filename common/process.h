@@ -15,7 +15,7 @@ pid_t process_fork(void);
 
 /*
  * How long process PID has run, which started at STARTED_NS (wall clock): if the clock was set back
- * since, by its own start in /proc; 0 if that is unknown.
+ * by more than 10 s since, by its own start in /proc; 0 if that is unknown.
  */
 uint64_t process_age_ns(pid_t pid, uint64_t started_ns);
 

@@ -549,6 +549,8 @@ enum {
     OVERLOAD_CONNECTIONS = 256,
     OVERLOAD_CLIENTS = 200,
     OVERLOAD_TIMEOUT_MS = 100,
+    CAPACITY_TIMEOUT_MS = 10000, /* also on a busy machine there are responses */
+    CAPACITY_LEAST_MS = 1000,
     OVERLOAD_THINK_MS = 100,
 };
 
@@ -638,6 +640,9 @@ static int teach_overload(struct lab *lab, struct document *findings, struct out
     if (server == NULL || points == NULL)
         return -1;
     init_overload(lab, closed, server, QUEUEING, CLOSED_CONNECTIONS, "capacity");
+    closed->plan.timeout_ms = CAPACITY_TIMEOUT_MS;
+    if (closed->plan.duration_ms < CAPACITY_LEAST_MS)
+        closed->plan.duration_ms = CAPACITY_LEAST_MS;
     if (measure_lesson(lab, closed, 1) != 0)
         return -1;
     capacity = point_median(closed, MEASURE_RATE);
