@@ -257,7 +257,7 @@ def case_python():
     os.environ["WSBOARD_LIBRARY"] = LIBRARY
     with tempfile.TemporaryDirectory() as site, \
             Program(sys.executable, os.path.join(SOURCES, "examples", "python", "board.py"), str(port), site, NAME):
-        await_true("it serves", lambda: get(port, "/")[0] == 200)
+        await_true("it serves", lambda: serves(port))
         assert get(port, "/none")[0] == 404
         metrics = json.loads(wsctl("--json", "status"))["metrics"]
         assert (metrics["responses_200"], metrics["responses_404"]) == (1, 1), metrics
