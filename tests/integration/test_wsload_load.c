@@ -220,6 +220,7 @@ static void test_changes(const char *options, bool open)
     uint64_t before = wsload_server_read();
     struct program program = wsload_start(options, wsload_server_port(), open ? "/ok" : "/slow");
     json_t *report;
+    int64_t used;
 
     pass(10, program);
     change(program, "connections 20", "connections", 20);
@@ -242,7 +243,9 @@ static void test_changes(const char *options, bool open)
     wsload_say(program, "stop");
     assert_int_equal(wsload_finish(program, &report), 0);
     check_counts(report, wsload_server_read() - before);
-    assert_int_equal(number_at(report, "connections", "at_the_end"), 4);
+    used = number_at(report, "connections", "used");
+    assert_true(open || used >= 4); /* in an open loop, fewer may do */
+    assert_int_equal(number_at(report, "connections", "at_the_end"), used < 4 ? used : 4);
     json_decref(report);
 }
 
