@@ -67,7 +67,7 @@ struct worker_sample {
     struct offload_sample offload[SEGMENT_OFFLOAD_THREADS]; /* the existing ones */
 };
 
-/* What a thread answered to the master, and since when it is no answer to its question. */
+/* The last answer of a thread to the master, and when it was last new or current. */
 struct last_answer {
     uint64_t answer, since_ns; /* monotonic clock */
 };

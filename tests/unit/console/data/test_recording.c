@@ -183,7 +183,7 @@ static bool replay_all(void)
     return whole;
 }
 
-/* Also one from before the server was seen. A note is no moment of the server. */
+/* A note may be older than the first snapshot, and is none itself. */
 static void notes_are_recorded(void **state)
 {
     struct recorder *recorder = recorder_create(path, why, sizeof(why));
