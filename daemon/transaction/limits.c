@@ -23,8 +23,8 @@
  * bound is reached, the request is accepted.
  */
 enum {
-    CLAIM_TRIES = 256,
-    CLAIM_SPINS = 64, /* tries before sched_yield() */
+    CLAIM_SPINS = 64,              /* tries before sched_yield() */
+    CLAIM_TRIES = CLAIM_SPINS + 8, /* few: sched_yield() may take milliseconds */
     CHARGE_TRIES = 64,
 };
 
@@ -157,7 +157,7 @@ static bool claim_bucket(struct segment_rate_bucket *bucket, uint64_t now_ns)
         /* Two threads' clocks differ little, so a claim from the far future is wrong, too. */
         if (now_ns - holder < CLAIM_DEAD_NS || holder - now_ns < CLAIM_DEAD_NS)
             holder = 0;
-        if (i > CLAIM_SPINS)
+        if (i >= CLAIM_SPINS)
             sched_yield();
     }
     return false;
