@@ -328,14 +328,21 @@ int instances_print_json(FILE *out)
     return text != NULL ? 0 : -1;
 }
 
+#define OTHERS " and %zu others"
+
 bool instances_ambiguous(const char *name, char *why, size_t size)
 {
     static struct instance list[INSTANCES_MAX];
-    size_t count = instances_find(list), used;
+    size_t count = instances_find(list), used, length;
 
     snprintf(why, size, "%zu servers run; -n NAME chooses one:", count);
     for (size_t i = 0; i < count; i++) {
         used = strlen(why);
+        length = strlen(list[i].name);
+        if (i + 1 < count && used + 1 + length + sizeof(OTHERS) > size) {
+            snprintf(why + used, size - used, OTHERS, count - i);
+            break;
+        }
         snprintf(why + used, size - used, " %s", list[i].name);
     }
     return count > 1 && !is_listed(list, count, name);

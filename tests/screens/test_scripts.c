@@ -327,7 +327,7 @@ static void servers_are_listed_as_json(void **state)
     }
 }
 
-/* Without a name the only server is meant. */
+/* Without a name the only server is meant. A list that is too long ends with a number. */
 static void several_servers_are_named(void **state)
 {
     static const char *const commands[][2] = {{WSCTL, "ping"},
@@ -344,7 +344,7 @@ static void several_servers_are_named(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(run_any(commands[i][0], commands[i][1]), NO_DAEMON);
         assert_non_null(strstr(output, " servers run; -n NAME chooses one: "));
-        assert_non_null(strstr(output, other));
+        assert_true(strstr(output, other) != NULL || strstr(output, " others\n") != NULL);
     }
     fixture_stop(second);
 }
