@@ -310,7 +310,7 @@ static void starvation(void **state)
 {
     static const struct step steps[] = {
         {{"2", "offload"}, "queued jobs"},
-        {{"+++" AGREE, "(4 in each)"}, "responses 2xx/s"},
+        {{"+++" AGREE, "threads 4 of 4"}, "responses 2xx/s"},
         {{"ooo" AGREE, ""}, "mean wait"},
         {{"O", "from 4 to 3?", AGREE, "", "L", ""}, "Starvation"},
     };
