@@ -164,9 +164,9 @@ struct frame {
 };
 
 /* The view on the screen: a subject covers the one that its tab names. */
-static const struct view *shown_view(const struct frame *frame)
+static const struct view *shown_view(const struct session *session)
 {
-    return frame->overlays->subject ? &subject_view : session_view(frame->session);
+    return session->overlays.subject ? &subject_view : session_view(session);
 }
 
 enum action frame_action_at(const struct screen *screen, int y, int x)
@@ -429,10 +429,19 @@ static const struct view_hint *hints_of(const struct session *session, const str
                                    : view->hints;
 }
 
+bool frame_find_in_help(struct session *session, int direction)
+{
+    struct scene scene = session_scene(session);
+
+    return help_find(&session->overlays.help_scroll, session->screen.body.width,
+                     shown_view(session), model_now(scene.model), session->overlays.sought,
+                     direction);
+}
+
 size_t frame_actions(const struct session *session, struct help_item *items)
 {
     struct scene scene = session_scene(session);
-    const struct view *view = session->overlays.subject ? &subject_view : session_view(session);
+    const struct view *view = shown_view(session);
     const struct help_context context = help_context_of(session, view);
     bool has_data = model_now(scene.model) != NULL && view_has_data(view, &scene);
 
@@ -441,7 +450,7 @@ size_t frame_actions(const struct session *session, struct help_item *items)
 
 static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
 {
-    const struct view *view = shown_view(frame);
+    const struct view *view = shown_view(frame->session);
     bool page = controller_page(frame->session->controller) != NULL;
     const struct help_context context = help_context_of(frame->session, view);
 
@@ -747,7 +756,7 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
     struct canvas line = canvas_part(body, height, 0, 1, body->width);
 
     if (frame->overlays->help) {
-        help_draw(&frame->overlays->help_scroll, body, shown_view(frame), frame->now,
+        help_draw(&frame->overlays->help_scroll, body, shown_view(frame->session), frame->now,
                   frame->overlays->sought);
         return;
     }

@@ -347,7 +347,7 @@ static bool act_in_help(struct session *session, enum action action)
         return true;
     case ACTION_NEXT:
     case ACTION_MARK_PREVIOUS:
-        help_find(&overlays->help_scroll, overlays->sought, action == ACTION_NEXT ? 1 : -1);
+        frame_find_in_help(session, action == ACTION_NEXT ? 1 : -1);
         return true;
     default:
         return scroll_key(&overlays->help_scroll, action);

@@ -471,7 +471,7 @@ static void search_help(void *context, const char *text)
     struct overlays *overlays = &session->overlays;
 
     snprintf(overlays->sought, sizeof(overlays->sought), "%s", text);
-    if (text[0] != '\0' && !help_find(&overlays->help_scroll, overlays->sought, 0))
+    if (text[0] != '\0' && !frame_find_in_help(session, 0))
         controller_report(session->controller, true, "the help does not have '%s'",
                           overlays->sought);
 }

@@ -209,6 +209,9 @@ size_t frame_actions(const struct session *session, struct help_item *items);
 /* The item of the menu at Y, X; -1: none. */
 int frame_action_item_at(int y, int x);
 
+/* Scrolls the help to the text sought; see help_find(). */
+bool frame_find_in_help(struct session *session, int direction);
+
 /* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
 enum action frame_action_at(const struct screen *screen, int y, int x);
 

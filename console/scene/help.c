@@ -174,10 +174,14 @@ static bool has_sought(const struct line *line, const char *sought)
            strcasestr(line->left, sought) != NULL || strcasestr(line->right, sought) != NULL;
 }
 
-bool help_find(struct scroll *scroll, const char *sought, int direction)
+bool help_find(struct scroll *scroll, int width, const struct view *view,
+               const struct snapshot *now, const char *sought, int direction)
 {
-    int step = direction < 0 ? -1 : 1, count = shown.count;
+    int step = direction < 0 ? -1 : 1, count;
 
+    add_all_lines(&shown, width, view, now); /* it may not have been drawn yet */
+    count = shown.count;
+    scroll_fit(scroll, count, scroll->page);
     for (int i = direction == 0 ? 0 : 1; i <= count && sought[0] != '\0'; i++) {
         int at = (scroll->top + step * i + count) % count;
 

@@ -15,11 +15,12 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
                const struct snapshot *now, const char *sought);
 
 /*
- * Scrolls the help, as last drawn, to the next line with SOUGHT below its top line, or with a
- * negative DIRECTION above it, or with 0 from it on; after the last line it begins again. False: no
- * line has it.
+ * Scrolls the help of VIEW in WIDTH columns to the next line with SOUGHT below its top line, or
+ * with a negative DIRECTION above it, or with 0 from it on; after the last line it begins again.
+ * False: no line has it. NOW as above.
  */
-bool help_find(struct scroll *scroll, const char *sought, int direction);
+bool help_find(struct scroll *scroll, int width, const struct view *view,
+               const struct snapshot *now, const char *sought, int direction);
 
 /* Which keys work at present. */
 struct help_context {

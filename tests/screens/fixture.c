@@ -22,7 +22,9 @@ enum {
     MAX_THREADS = 64,
     CACHE_ENTRIES = 64,
     RING_BYTES = 64 * 1024,
-    TICK_MS = 20
+    TICK_MS = 20,
+    PID_FIRST = 5000000, /* no process has such a pid: the maximum is 4194304 */
+    TID_FIRST = 6000000
 };
 
 struct fixture {
@@ -116,7 +118,7 @@ static void begin_thread(struct fixture *fixture, uint32_t worker, uint32_t numb
     activity = &segment_thread(&fixture->segment, slot)->activity;
     set32(&tenant->worker, worker);
     set32(&tenant->thread, number);
-    atomic_store(&activity->tid, 40000 + (int32_t)slot);
+    atomic_store(&activity->tid, TID_FIRST + (int32_t)slot);
     segment_activity_work(activity, first_states[(worker * 2 + number) % 4], clock_monotonic_ns(),
                           work, strlen(work));
 }
@@ -155,7 +157,7 @@ static void fill_worker(struct fixture *fixture, uint32_t slot)
     segment_reserve_worker(&fixture->segment, slot);
     worker = segment_worker(&fixture->segment, slot);
     entry = segment_worker_slot(&fixture->segment, slot);
-    atomic_store(&entry->pid, 30000 + (int32_t)slot);
+    atomic_store(&entry->pid, PID_FIRST + (int32_t)slot);
     set32(&entry->state, WORKER_SERVING);
     set32(&entry->starts, 1);
     set32(&worker->offload_actual, 2);

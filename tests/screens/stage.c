@@ -45,28 +45,44 @@ const char *stage_name(void)
     return name;
 }
 
-static void start(const char *program, int rows, int columns, const char *const *more,
-                  const char *const *environment)
+/* NAME: may be NULL. */
+static void start(const char *program, const char *name, int rows, int columns,
+                  const char *const *more, const char *const *environment)
 {
-    const char *arguments[16] = {program, "-n", stage_name()};
+    const char *arguments[16] = {program};
+    size_t count = 1;
 
+    if (name != NULL) {
+        arguments[count++] = "-n";
+        arguments[count++] = name;
+    }
     for (size_t i = 0; more != NULL && more[i] != NULL; i++)
-        arguments[3 + i] = more[i];
+        arguments[count++] = more[i];
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
 void stage_console(int rows, int columns, const char *const *more, const char *const *environment)
 {
-    start(WSCONSOLE, rows, columns, more, environment);
+    start(WSCONSOLE, stage_name(), rows, columns, more, environment);
 }
 
-void stage_console_of_one_server(const char *const *more)
+static void start_alone(const char *name, int rows, int columns, const char *const *more)
 {
     char only[64];
     const char *const environment[] = {only, NULL};
 
     snprintf(only, sizeof(only), "ONLY_SERVER=%s", stage_name());
-    start(WSCONSOLE_ONE_SERVER, 24, 80, more, environment);
+    start(WSCONSOLE_ONE_SERVER, name, rows, columns, more, environment);
+}
+
+void stage_console_of_one_server(const char *const *more)
+{
+    start_alone(stage_name(), 24, 80, more);
+}
+
+void stage_console_without_name(int rows, int columns, const char *const *more)
+{
+    start_alone(NULL, rows, columns, more);
 }
 
 void stage_console_as_nobody(int rows, int columns)
@@ -105,8 +121,8 @@ void stage_ended_well(void)
 {
     int status = terminal_wait_end(terminal);
 
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    if (status != 0)
+        fail_msg("the console ended with wait status %x (-1: it did not end)", (unsigned)status);
     assert_false(terminal_in_full_screen(terminal));
     assert_true(terminal_cursor_visible(terminal));
     assert_true(terminal_echoes(terminal));

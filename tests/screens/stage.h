@@ -32,6 +32,9 @@ void stage_open(int rows, int columns, const char *const *more, const char *cons
 /* The same for random input: the console finds no other server. */
 void stage_console_of_one_server(const char *const *more);
 
+/* The same without -n: the console finds the servers whose names begin with stage_name(). */
+void stage_console_without_name(int rows, int columns, const char *const *more);
+
 /* The same as user nobody in the group of this process. Needs root. */
 void stage_console_as_nobody(int rows, int columns);
 

@@ -254,19 +254,17 @@ static bool has_ended(struct terminal *terminal)
     return terminal->ended;
 }
 
-/*
- * Writes in a loop: a busy program may not read for a while, and the pseudo-terminal buffers
- * little. After the program has ended it buffers, too, until it is full.
- */
+/* Writes in a loop: a busy program may not read for a while, and the pseudo-terminal buffers little. */
 bool terminal_type_bytes(struct terminal *terminal, const char *bytes, size_t length)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
 
     while (length > 0) {
-        ssize_t written = write(terminal->fd, bytes, length);
+        ssize_t written;
 
-        if (written < 0 && has_ended(terminal))
+        if (has_ended(terminal)) /* the pseudo-terminal still takes bytes */
             return false;
+        written = write(terminal->fd, bytes, length);
         if (written < 0 && (errno != EAGAIN || clock_monotonic_ns() > deadline_ns))
             fail("type");
         if (written < 0) {

@@ -495,6 +495,8 @@ static void keys_faster_than_frames_all_act(void **state)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS("5k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
+    TYPE_HIDES("\x1b", "Esc closes");
+    TYPE_SHOWS("?g\x02/PURGE\r", "purge the entry"); /* Ctrl-B: before the first line */
 }
 
 static void command_line_completes_and_sends(void **state)
@@ -767,7 +769,7 @@ static void recorded_session_is_replayed(void **state)
     stage_end_fixture(); /* the replay needs no daemon */
     stage_console(24, 80, replay, NULL);
     ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* paused at the end */
-    TYPE_SHOWS("[", "threads 4 of 4");
+    TYPE_SHOWS("[[[[[[[[[[[[[[[[[[[[", "threads 4 of 4"); /* to the start */
     TYPE_SHOWS("+", "a recording cannot be changed");
     TYPE_SHOWS(":note late\r", "this is a recording");
     TYPE_SHOWS("}", "N six threads");
@@ -821,7 +823,7 @@ static void stalled_terminal_stops_nothing(void **state)
     unlink(path);
 }
 
-/* Moves the selection to NAME; other servers on the machine may be in the menu, too. */
+/* Moves the selection to NAME. */
 static void go_to(const char *name)
 {
     char wanted[64], before[64];
@@ -857,7 +859,6 @@ static int line_of(const char *name)
 
 static void menu_selects_one_of_several_servers(void **state)
 {
-    static const char *const none[] = {"TERM=xterm-256color", NULL};
     char other[48];
     struct fixture *second;
 
@@ -866,8 +867,7 @@ static void menu_selects_one_of_several_servers(void **state)
     snprintf(other, sizeof(other), "%.40s-b", stage_name());
     second = fixture_start(other, false);
     assert_non_null(second);
-    /* So high that the menu has room for the servers of other tests. */
-    terminal = terminal_start(60, 100, (const char *const[]){WSCONSOLE, NULL}, none);
+    stage_console_without_name(24, 100, NULL);
     ASSERT_SHOWS("running servers. Select one:");
     assert_true(terminal_shows(terminal, stage_name()));
     assert_true(terminal_shows(terminal, other));
@@ -894,14 +894,12 @@ static void menu_selects_one_of_several_servers(void **state)
 /* One row per server; Enter opens it, I returns. */
 static void all_servers_are_in_one_list(void **state)
 {
-    static const char *const all[] = {WSCONSOLE, "--all", NULL};
-    static const char *const wrong[] = {"--all", NULL};
-    static const char *const xterm[] = {"TERM=xterm-256color", NULL};
+    static const char *const all[] = {"--all", NULL};
 
     (void)state;
     fixture = fixture_start(stage_name(), true);
     assert_non_null(fixture);
-    terminal = terminal_start(60, 130, all, xterm);
+    stage_console_without_name(24, 130, all);
     ASSERT_SHOWS("Select one:", "STATE", "REQ/S", "P99", "ERR/S", "CONN", "CPU", "WORKERS",
                  "LISTENING", " requests/s", "I returns here");
     assert_true(terminal_shows(terminal, stage_name()));
@@ -921,7 +919,7 @@ static void all_servers_are_in_one_list(void **state)
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
     stage_end_console();
-    stage_console(24, 80, wrong, NULL); /* with -n */
+    stage_console(24, 80, all, NULL); /* with -n */
     ASSERT_SHOWS("--all cannot be combined");
 }
 
