@@ -261,14 +261,17 @@ static double rise(const struct alert_rule *rule, const struct alert_facts *fact
 
 #define WAIT_FLOOR_NS (10.0 * NS_PER_MS) /* at full load threads wait, but responses need not */
 
-/* 0 while no response is late. */
-static double cpu_wait(const struct alert_facts *facts)
+/* A wait for CPU, or stolen CPU time; 0 while no response is late. */
+static double missing_cpu(const struct alert_facts *facts, bool stolen)
 {
+    const struct cpu_shortage *shortage;
+
     if (facts->processes == NULL)
         return NAN;
-    return model_percentile(facts->model, 99) >= WAIT_FLOOR_NS
-               ? cpu_shortage_wait(&facts->processes->shortage)
-               : 0;
+    shortage = &facts->processes->shortage;
+    if (!(model_percentile(facts->model, 99) >= WAIT_FLOOR_NS))
+        return 0;
+    return stolen ? (double)shortage->stolen : cpu_shortage_wait(shortage);
 }
 
 static double missing_workers(const struct snapshot *now)
@@ -358,9 +361,9 @@ static double kind_value(const struct alert_rule *rule, const struct alert_facts
     case ALERT_RISE:
         return rise(rule, facts);
     case ALERT_CPU_WAIT:
-        return cpu_wait(facts);
+        return missing_cpu(facts, false);
     case ALERT_CPU_STOLEN:
-        return facts->processes != NULL ? (double)facts->processes->shortage.stolen : NAN;
+        return missing_cpu(facts, true);
     case ALERT_MISSING:
         return missing_workers(model_now(facts->model));
     case ALERT_STOPPED:

@@ -293,14 +293,16 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
 static void cpu_is_short_only_if_responses_are_late(void **state)
 {
     static const struct {
-        float server, machine;
+        float server, machine, stolen;
         uint64_t latency_ns;
         const char *health;
     } cases[] = {
-        {0.395F, 0.013F, 50 * NS_PER_MS, "healthy"},
-        {0.65F, 0.99F, 80 * 1000, "healthy"},
-        {0.1F, 0.99F, 50 * NS_PER_MS, "healthy"},
-        {0.65F, 0.99F, 50 * NS_PER_MS, "CPU short: threads wait 65% of their time"},
+        {0.395F, 0.013F, 0, 50 * NS_PER_MS, "healthy"},
+        {0.65F, 0.99F, 0, 80 * 1000, "healthy"},
+        {0.1F, 0.99F, 0, 50 * NS_PER_MS, "healthy"},
+        {0, 0, 0.5F, 80 * 1000, "healthy"},
+        {0.65F, 0.99F, 0, 50 * NS_PER_MS, "CPU short: threads wait 65% of their time"},
+        {0, 0, 0.5F, 50 * NS_PER_MS, "CPU short: the host of this machine takes 50%"},
     };
     static struct histogram latency;
     static struct process_table table;
@@ -320,7 +322,7 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
         snapshot.threads = &thread;
         snapshot.thread_count = snapshot.thread_room = 1;
         snapshot.latency = &latency;
-        table.shortage = (struct cpu_shortage){1, cases[i].server, cases[i].machine, 0};
+        table.shortage = (struct cpu_shortage){1, cases[i].server, cases[i].machine, cases[i].stolen};
         for (unsigned second = 0; second < 10; second++) {
             histogram_record(&latency, cases[i].latency_ns);
             snapshot.time_ns += NS_PER_S;
