@@ -56,6 +56,7 @@ PING_S = 10  # on a busy machine; the master waits for no child
 LONGEST_S = 0.5  # for a handshake: those with workers whose links are full are none
 FOR_S = 0.4  # length of an attack that repeats itself, in a short run
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+RSA_KEY = os.path.join(SOURCES, "tests", "integration", "tls", "rsa.key")  # to make another one takes seconds
 NAME = "acme.example"
 NOBODY = 65534
 
@@ -201,11 +202,13 @@ class Server(traitor.Server):
     def __init__(self, programs, directory, numbers, orders, attacks):
         self.secret = f"environment-{random.randbytes(12).hex()}"
         os.environ.update(SECRET_OF_THE_MASTER=self.secret, HOME=directory)
-        for name, option in (("ec", "ec_paramgen_curve:P-256"), ("rsa", "rsa_keygen_bits:4096")):
-            subprocess.run(["openssl", "req", "-x509", "-newkey", name, "-pkeyopt", option, "-nodes", "-days", "9", "-subj", "/CN=a",
+        shutil.copyfile(RSA_KEY, f"{directory}/rsa.key")
+        os.chmod(f"{directory}/rsa.key", 0o600)
+        for name, words in (("ec", ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{directory}/ec.key"]),
+                            ("rsa", ["-key", f"{directory}/rsa.key"])):
+            subprocess.run(["openssl", "req", "-x509", *words, "-days", "9", "-subj", "/CN=a",
                             "-addext", f"subjectAltName=DNS:localhost,DNS:chaos,DNS:{NAME}", "-addext",
-                            "basicConstraints=critical,CA:FALSE", "-keyout", f"{directory}/{name}.key", "-out",
-                            f"{directory}/{name}.pem"], check=True, capture_output=True)
+                            "basicConstraints=critical,CA:FALSE", "-out", f"{directory}/{name}.pem"], check=True, capture_output=True)
         if self.identity:
             for path in (directory, *glob.glob(f"{directory}/**", recursive=True)):
                 os.chown(path, NOBODY, NOBODY)
@@ -437,7 +440,8 @@ class Session(traitor.Session):
 
     def store(self, pid, words):
         """WORDS: pairs of offset in the segment and value."""
-        items = [(at, value) for offset, value in words for at in self.addresses(pid, [offset])]
+        items = [(start + offset - base, value) for start, length, base in self.shared(pid) for offset, value in words
+                 if base <= offset < base + length]
         return self.run_blob(pid, order(STORE, self.length_s, items=items[:ITEMS]))[0]
 
     def metric_offsets(self, segment, scope):

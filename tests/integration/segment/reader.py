@@ -41,11 +41,12 @@ class Segment:
 
     def sums(self):
         result = {}
+        blocks = {section: self.entries(section, SLOTS.get(section)) for section in SECTION_OF_SCOPE}
         for _, at in self.entries(METRICS):
             section, offset = SECTION_OF_SCOPE[self.get("B", at + 176)], self.get("I", at + 180)
             if self.text(at, 32): # an entry without a name is no metric
                 result[self.text(at, 32)] = sum(self.get("Q", block + offset)
-                                                for _, block in self.entries(section, SLOTS.get(section)))
+                                                for _, block in blocks[section])
         return result
 
     def threads(self):
