@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Finds leaks and races in a loaded server. Any finding is a failure.
 
-    check.py leaks --bin build/memcheck/bin
+    check.py leaks --bin build/memcheck/bin --load build/release/bin/wsload
     check.py races --bin build/tsan/bin --helgrind-bin build/release/bin
 
 leaks: Valgrind's memcheck on master, workers and logger. races: a server built with ThreadSanitizer, and Helgrind
@@ -83,7 +83,7 @@ def watch(options, dispatch, tool, environment, reports):
     server = loaded.Server(options.bin, tool, environment, dispatch)
     try:
         server.wait_until_ready()
-        found = loaded.load_and_change(server, options.seconds)
+        found = loaded.load_and_change(server, options.load or options.bin + "/wsload", options.seconds)
         metrics = server.control("status")["metrics"]
         found += loaded.not_reached(metrics)
         status = server.stop()
@@ -135,6 +135,7 @@ def main():
     parser = argparse.ArgumentParser(description="Finds leaks and races in a loaded server.")
     parser.add_argument("what", choices=["leaks", "races"])
     parser.add_argument("--bin", required=True, help="directory of the programs")
+    parser.add_argument("--load", help="wsload (default that in --bin)")
     parser.add_argument("--helgrind-bin", default="build/release/bin",
                         help="directory of the programs without a sanitizer (default build/release/bin)")
     parser.add_argument("--seconds", type=float, default=20, help="minimum duration of the load (default 20)")

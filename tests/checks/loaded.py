@@ -55,7 +55,6 @@ class Server:
     """TOOL is the command prefix, ENVIRONMENT its additional variables."""
 
     def __init__(self, programs, tool, environment, dispatch):
-        self.programs = programs
         self.name = f"checked-{os.getpid()}"
         self.directory = tempfile.mkdtemp(prefix="webserverd-check-")
         os.chmod(self.directory, 0o755)
@@ -245,11 +244,11 @@ def changes(server):
     return todo
 
 
-def load_and_change(server, seconds):
-    """Returns a list of failures. Makes each change at least once, even past the time limit."""
+def load_and_change(server, wsload, seconds):
+    """WSLOAD is the program. Returns a list of failures. Makes each change at least once, even past the time limit."""
     end = threading.Event()
     nuisances = [Nuisance(i, server.port, end) for i in range(3)]
-    runs = [subprocess.Popen([server.programs + "/wsload", *words], stdout=subprocess.DEVNULL,
+    runs = [subprocess.Popen([wsload, *words], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE) for words in load_runs(server)]
     finish, refused = time.monotonic() + seconds, []
     try:
