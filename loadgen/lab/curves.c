@@ -1,6 +1,7 @@
 #include "loadgen/lab/curves.h"
 
 #include "common/clock.h"
+#include "common/tables.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
@@ -211,7 +212,8 @@ static struct interval own_ratio(const struct point *parts)
     for (uint32_t i = 0; i < parts[FEW].rounds; i++) {
         double kernel = parts[BARE_MANY].value[POINT_CPU][i] - parts[BARE_FEW].value[POINT_CPU][i];
 
-        ratios[i] = (parts[MANY].value[POINT_CPU][i] - kernel) / parts[FEW].value[POINT_CPU][i];
+        ratios[i] = figure_quotient(parts[MANY].value[POINT_CPU][i] - kernel,
+                                    parts[FEW].value[POINT_CPU][i]);
     }
     return statistics_interval(ratios, parts[FEW].rounds);
 }

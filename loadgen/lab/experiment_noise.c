@@ -15,7 +15,7 @@ enum {
     TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
     LEAST_STEPS = 24,
-    TRIAL_TRIES = 5, /* until there are steps before and after the event */
+    TRIAL_TRIES = 5, /* each twice as long, until there are steps before and after the event */
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
@@ -144,7 +144,8 @@ static void record_course(const struct observed *run, struct effects *effects)
 }
 
 /*
- * Returns false if there are no steps before the event or none after it, so that nothing is kept.
+ * Returns false, and keeps nothing, if there are no steps with responses before the event or none
+ * after it.
  */
 static bool keep_effects(const struct observed *run, struct effects *effects)
 {
@@ -155,18 +156,14 @@ static bool keep_effects(const struct observed *run, struct effects *effects)
         return false;
     take_before(run, step, value);
     take_after(run, step, value);
+    if (!(value[RATE_BEFORE] > 0) || !(value[P99_WORST] > 0))
+        return false;
     if (effects->rounds == 0)
         record_course(run, effects);
     for (size_t i = 0; i < EFFECTS; i++)
         effects->value[i][effects->rounds] = value[i];
     effects->rounds++;
     return true;
-}
-
-/* NAN: there was nothing to compare with, such as responses before the event. */
-static double ratio_of(double value, double base)
-{
-    return base > 0 ? value / base : NAN;
 }
 
 static struct interval interval_of(const struct effects *effects, enum effect of)
@@ -187,7 +184,7 @@ static struct interval rate_kept(const struct effects *effects)
     double values[ROUNDS_MOST];
 
     for (uint32_t i = 0; i < effects->rounds; i++)
-        values[i] = 100 * ratio_of(effects->value[RATE_LOWEST][i], effects->value[RATE_BEFORE][i]);
+        values[i] = 100 * effects->value[RATE_LOWEST][i] / effects->value[RATE_BEFORE][i];
     return statistics_interval(values, effects->rounds);
 }
 
@@ -197,7 +194,7 @@ static struct interval p99_ratio(const struct effects *effects, const struct eff
     double values[ROUNDS_MOST];
 
     for (uint32_t i = 0; i < effects->rounds; i++)
-        values[i] = ratio_of(effects->value[P99_WORST][i], quiet->value[P99_WORST][i]);
+        values[i] = effects->value[P99_WORST][i] / quiet->value[P99_WORST][i];
     return statistics_interval(values, effects->rounds);
 }
 
@@ -232,8 +229,8 @@ static int run_noise_trial(struct noise *noise, const struct event *event, doubl
 
     if (run.duration_ms < LEAST_STEPS * STEP_MS)
         run.duration_ms = LEAST_STEPS * STEP_MS;
-    run.event_ms = run.duration_ms / 3;
-    for (int i = 0; i < TRIAL_TRIES && !kept; i++) {
+    for (int i = 0; i < TRIAL_TRIES && !kept; i++, run.duration_ms *= 2) {
+        run.event_ms = run.duration_ms / 3;
         if (find_worker(noise) != 0 || observed_run(&run) != 0)
             return -1;
         kept = keep_effects(&run, effects);
@@ -335,8 +332,8 @@ static void explain_event(struct document *findings, const struct effects *all, 
                  "%s: the p99 of the worst 100 ms is %s, %s that without an event; "
                  "the rate drops to %s, without an event to %s; failed requests: %s.",
                  events[event].name, units_format_ns(p99, sizeof(p99), worst.median),
-                 isnan(ratio.median) ? "an unknown multiple of" : lab_times(times, &ratio),
-                 lab_percent(rate, kept.median), lab_percent(noise, quiet.median),
+                 lab_times(times, &ratio), lab_percent(rate, kept.median),
+                 lab_percent(noise, quiet.median),
                  format_number(failed, sizeof(failed), errors.median));
 }
 

@@ -2,6 +2,7 @@
  * The best number of threads per core, for fast requests and for requests that need CPU time; and
  * how evenly connections are spread over threads, with balancing and without.
  */
+#include "common/tables.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
@@ -148,7 +149,7 @@ static struct interval grid_ratio(struct point *grid, size_t over, size_t under)
                 sums[0] += point_rate(grid_at(grid, f, over, s), round);
                 sums[1] += point_rate(grid_at(grid, f, under, s), round);
             }
-        ratios[round] = sums[0] / sums[1];
+        ratios[round] = figure_quotient(sums[0], sums[1]);
     }
     return statistics_interval(ratios, rounds);
 }

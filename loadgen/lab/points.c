@@ -1,6 +1,7 @@
 #include "loadgen/lab/points.h"
 
 #include "common/clock.h"
+#include "common/tables.h"
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
@@ -116,7 +117,7 @@ struct interval point_cpu_ratio(const struct point *over, const struct point *un
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
-        ratios[i] = over->value[POINT_CPU][i] / under->value[POINT_CPU][i];
+        ratios[i] = figure_quotient(over->value[POINT_CPU][i], under->value[POINT_CPU][i]);
     return statistics_interval(ratios, over->rounds);
 }
 
@@ -126,8 +127,8 @@ struct interval point_ratio(const struct point *over, const struct point *under,
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
-        ratios[i] = trials_get(over->trials, over->index, i)->value[measure] /
-                    trials_get(under->trials, under->index, i)->value[measure];
+        ratios[i] = figure_quotient(trials_get(over->trials, over->index, i)->value[measure],
+                                    trials_get(under->trials, under->index, i)->value[measure]);
     return statistics_interval(ratios, over->rounds);
 }
 

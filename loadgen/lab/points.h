@@ -42,11 +42,13 @@ struct point {
     void (*during)(struct point *point, uint64_t elapsed_ns);
     char url[POINT_URL];
     struct plan plan;
-    /*
-     * Clients may get no response before the trial ends: a result, neither an error nor a reason to
-     * wait or to repeat the trial.
-     */
+    /* Clients may get no response before the trial ends: neither an error nor a reason to wait. */
     bool starves;
+    bool may_answer_none; /* no response at all is a result; else the trial is repeated */
+    /* A trial is repeated until this measure is known. By default the rate, which always is. */
+    enum measure decisive;
+    /* Whether the trial can be used; if not, it is repeated. NULL: always. */
+    bool (*complete)(const struct point *point);
     bool weighed;          /* the memory of the server is measured */
     struct trials *trials; /* the results; this point is number INDEX in them */
     size_t index;
@@ -200,8 +202,9 @@ int points_measure(struct lab *lab, struct point *points, size_t count);
 
 /*
  * Measures each point once in each of ROUNDS rounds (at most POINT_ROUNDS), where rates, means and
- * CPU times are compared. A trial is repeated only if it has no response; percentiles are NAN in
- * trials with too few. Returns as points_measure().
+ * CPU times are compared. A trial is repeated only if it has no response (unless that is a result)
+ * or if its decisive measure is unknown; other percentiles are NAN in trials with too few responses.
+ * Returns as points_measure().
  */
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
 

@@ -292,10 +292,11 @@ static void record_trial(void *context, size_t index, const struct result *resul
     point->rounds++;
 }
 
-/* For a mean. */
+/* For a rate, a mean, and what decides. */
 static bool has_responses(const struct point *point, const struct measures *measures)
 {
-    return point->starves || measures->value[MEASURE_RATE] > 0;
+    return point->may_answer_none ||
+           (measures->value[MEASURE_RATE] > 0 && !isnan(measures->value[point->decisive]));
 }
 
 /* For a 99th percentile; only checked for trials with a duration. */
@@ -308,8 +309,10 @@ static bool has_percentiles(const struct point *point, const struct measures *me
 static bool is_long_enough(void *context, size_t index, const struct measures *measures)
 {
     struct series_run *run = context;
+    const struct point *point = &run->points[index];
 
-    run->last_was_too_short = !run->enough(&run->points[index], measures);
+    run->last_was_too_short =
+        !run->enough(point, measures) || (point->complete != NULL && !point->complete(point));
     return !run->last_was_too_short;
 }
 
