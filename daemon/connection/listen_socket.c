@@ -321,7 +321,7 @@ uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wante
     for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
         closed += shed_from(loop, order[i], wanted - closed);
     metric_add(loop->context.metrics, shed_counters[reason], closed);
-    shortage_note(&loop->context.shortages, reason, loop->context.loop_now_ns, closed);
+    shortage_note(loop->context.worker, reason, loop->context.loop_now_ns, closed);
     return closed;
 }
 

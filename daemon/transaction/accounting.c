@@ -161,7 +161,7 @@ static void drop_record(struct transaction_context *context, uint64_t words)
     PROBE_LOG_DROP(words);
     (void)words;
     metric_add(context->metrics, METRIC_log_dropped, 1);
-    shortage_note(&context->shortages, SHORTAGE_LOG, context->loop_now_ns, 1);
+    shortage_note(context->worker, SHORTAGE_LOG, context->loop_now_ns, 1);
 }
 
 /*

@@ -38,20 +38,13 @@ enum shortage {
 /* Shared by all threads of a worker; initially zero. */
 struct worker_shortages {
     struct {
-        _Atomic uint32_t threads; /* so many have the shortage */
-        _Atomic uint64_t lost;    /* counted from its beginning */
+        _Atomic uint64_t noted_ns; /* when a thread last noted it, monotonic clock; 0: none */
+        _Atomic uint64_t lost;     /* counted from its beginning */
     } of[SHORTAGE_COUNT];
     _Atomic uint32_t memory;   /* enum memory_level: what the control group has left */
     struct mailbox_item sweep; /* the main thread makes all drop what the cache has evicted */
     mailbox_deliver_fn *deliver_sweep; /* runs on the main thread */
     _Atomic bool sweep_posted;         /* and not taken yet */
-};
-
-/* Those of one thread, which calls the functions. */
-struct shortages {
-    struct worker_shortages *worker; /* borrowed */
-    uint32_t worker_slot;
-    uint64_t noted_ns[SHORTAGE_COUNT]; /* when it was last noted, monotonic clock; 0: none */
 };
 
 /*
@@ -206,8 +199,6 @@ struct transaction_context {
     struct waiting_record *first_waiting, *last_waiting;
 
     uint8_t forwarded[CLIENT_ADDRESS_BYTES]; /* the client that the current request names */
-
-    struct shortages shortages;
 
     uint64_t connections_open; /* in all workers, cached... */
     uint64_t counted_open_ns;  /* ...for the iteration of this time; 0: not counted */

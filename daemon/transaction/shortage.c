@@ -23,43 +23,39 @@ static const struct {
                          "idle connection was closed", "idle connections were closed"},
 };
 
-void shortage_note(struct shortages *shortages, enum shortage shortage, uint64_t now_ns,
+void shortage_note(const struct worker_context *worker, enum shortage shortage, uint64_t now_ns,
                    uint64_t lost)
 {
-    struct worker_shortages *all = shortages->worker;
+    struct worker_shortages *all = worker->shortages;
 
-    if (shortages->noted_ns[shortage] == 0 && atomic_fetch_add(&all->of[shortage].threads, 1) == 0)
-        event_log(LEVEL_WARN, "worker slot %u: %s", shortages->worker_slot, texts[shortage].begins);
-    shortages->noted_ns[shortage] = now_ns;
+    if (atomic_exchange(&all->of[shortage].noted_ns, now_ns) == 0)
+        event_log(LEVEL_WARN, "worker slot %u: %s", worker->worker_slot, texts[shortage].begins);
     atomic_fetch_add_explicit(&all->of[shortage].lost, lost, memory_order_relaxed);
 }
 
-static void end_shortage(struct shortages *shortages, enum shortage shortage)
+/* Another thread may note it meanwhile: then it goes on. */
+static void end_shortage(const struct worker_context *worker, enum shortage shortage,
+                         uint64_t noted_ns)
 {
-    struct worker_shortages *all = shortages->worker;
+    struct worker_shortages *all = worker->shortages;
     uint64_t lost;
 
-    shortages->noted_ns[shortage] = 0;
-    if (atomic_fetch_sub(&all->of[shortage].threads, 1) != 1)
+    if (!atomic_compare_exchange_strong(&all->of[shortage].noted_ns, &noted_ns, 0))
         return;
     lost = atomic_exchange(&all->of[shortage].lost, 0);
     event_log(LEVEL_INFO, "worker slot %u: the shortage is over: %" PRIu64 " %s",
-              shortages->worker_slot, lost,
+              worker->worker_slot, lost,
               units_plural(lost, texts[shortage].one, texts[shortage].more));
 }
 
-void shortages_expire(struct shortages *shortages, uint64_t now_ns)
+void shortages_expire(const struct worker_context *worker, uint64_t now_ns)
 {
-    for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
-        if (shortages->noted_ns[i] != 0 && now_ns >= shortages->noted_ns[i] + QUIET_S * NS_PER_S)
-            end_shortage(shortages, i);
-}
+    for (enum shortage i = 0; i < SHORTAGE_COUNT; i++) {
+        uint64_t noted_ns = atomic_load(&worker->shortages->of[i].noted_ns);
 
-void shortages_end(struct shortages *shortages)
-{
-    for (enum shortage i = 0; i < SHORTAGE_COUNT; i++)
-        if (shortages->noted_ns[i] != 0)
-            end_shortage(shortages, i);
+        if (noted_ns != 0 && now_ns >= noted_ns + QUIET_S * NS_PER_S)
+            end_shortage(worker, i, noted_ns);
+    }
 }
 
 enum { FEW_CONNECTIONS = 8 };
@@ -74,7 +70,7 @@ enum memory_room memory_find_room(struct transaction_context *context, uint64_t 
     const struct worker_context *worker = context->worker;
     bool evicted, awaited;
 
-    shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
+    shortage_note(worker, SHORTAGE_MEMORY, context->loop_now_ns, 0);
     body_source_keep(&context->output.body); /* the thread cache may have lent it */
     if (worker->cache == NULL)
         return MEMORY_NONE;

@@ -1,6 +1,6 @@
 /*
  * Shortages of a worker: of log space, connections, descriptors or memory. Each is logged once when
- * it begins in any thread, and once when it has been over in all threads for a while. If memory is
+ * it begins in any thread, and once when no thread has noted it for a while. If memory is
  * lacking, the cache is the first to shrink; when it is empty, idle connections are closed
  * (daemon/worker/connections.c), then new ones are refused.
  */
@@ -15,15 +15,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The thread has SHORTAGE, which cost LOST of what enum shortage names. */
-void shortage_note(struct shortages *shortages, enum shortage shortage, uint64_t now_ns,
+/*
+ * The calling thread has SHORTAGE, which cost LOST of what enum shortage names. NOW_NS: monotonic, not
+ * 0. Any thread.
+ */
+void shortage_note(const struct worker_context *worker, enum shortage shortage, uint64_t now_ns,
                    uint64_t lost);
 
-/* Ends the thread's shortages that were last noted a while ago. Once a second. */
-void shortages_expire(struct shortages *shortages, uint64_t now_ns);
+/* True from the first note of SHORTAGE until it has ended. Any thread. */
+static inline bool shortage_lasts(const struct worker_context *worker, enum shortage shortage)
+{
+    return atomic_load_explicit(&worker->shortages->of[shortage].noted_ns, memory_order_relaxed) !=
+           0;
+}
 
-/* Ends all its shortages: the thread exits. */
-void shortages_end(struct shortages *shortages);
+/*
+ * Ends the shortages that were last noted a while before NOW_NS (UINT64_MAX: all). One thread, once a
+ * second.
+ */
+void shortages_expire(const struct worker_context *worker, uint64_t now_ns);
 
 /* Memory */
 

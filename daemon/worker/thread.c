@@ -341,8 +341,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     listen_sockets_retry(loop);
     accounting_check_dropping(context);
     if (memory_left(context->worker) != MEMORY_ENOUGH)
-        shortage_note(&context->shortages, SHORTAGE_MEMORY, context->loop_now_ns, 0);
-    shortages_expire(&context->shortages, context->loop_now_ns);
+        shortage_note(context->worker, SHORTAGE_MEMORY, context->loop_now_ns, 0);
     metric_set(context->metrics, METRIC_connections_active, connections_count_active(loop));
     directory_check_expire(&context->directory, context->loop_now_ns);
     if (context->thread_cache != NULL)
@@ -450,7 +449,6 @@ static void *serve_in_thread(void *argument)
     listen_sockets_drop(loop);
     if (takes_from_queue(loop))
         connection_queue_leave(loop->queue, &loop->waiter);
-    shortages_end(&context->shortages);
     segment_activity_clear(context->activity, clock_monotonic_ns());
     mailbox_post(context->worker->main, &thread->ended, worker_thread_ended);
     return NULL;
@@ -515,6 +513,9 @@ static void init_slot(struct serving_thread *thread)
         context->ring = &thread->ring;
     thread->ring = segment_ring(segment, thread->slot);
     log_ring_resume(&thread->ring, LOG_RECORD_WORDS_MAX);
+    /* A thread of one connection need not find out again that the logger takes nothing. */
+    context->log_dropping = shortage_lasts(context->worker, SHORTAGE_LOG) &&
+                            !log_ring_has_room(&thread->ring, thread->ring.capacity / 2);
     metric_set(context->metrics, METRIC_connections_open, 0);
     metric_set(context->metrics, METRIC_connections_active, 0);
     metric_set(context->metrics, METRIC_connections_busy, 0);
@@ -572,8 +573,6 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
         TAILQ_INIT(&loop->connections[i]);
     loop->context.worker = worker;
     loop->context.mailbox = &loop->mailbox;
-    loop->context.shortages.worker = worker->shortages;
-    loop->context.shortages.worker_slot = worker->worker_slot;
     loop->context.accept_encoding.preference = PREFER_IDENTITY; /* what an empty value means */
     loop->context.prefixes.server =
         header_rules_value(&worker->sites.site[0].headers, NULL, "Server");

@@ -18,6 +18,7 @@
 #include "daemon/tls/tickets.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/shortage.h"
 #include "daemon/worker/internal.h"
 
 #include <assert.h>
@@ -675,6 +676,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
         balance(worker);
     worker_relieve(worker);
+    shortages_expire(&worker->context, now);
     offload_refill(worker->context.offload, now);
 }
 
@@ -893,6 +895,7 @@ int worker_run(const struct worker_setup *setup)
     status = event_base_dispatch(worker->base) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     if (status != EXIT_SUCCESS)
         event_log(LEVEL_ERROR, "the event loop of a worker failed");
+    shortages_expire(&worker->context, UINT64_MAX);
     tear_down_worker(worker);
     return status;
 }

@@ -492,10 +492,9 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
 }
 
 /* The directory of the access log "full" is a link to /dev, later to another directory. */
-static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(void **state)
+static void write_log_to_full_disk_with_wait(struct server *server, const char *model)
 {
     enum { WORKERS = 2 };
-    struct server *server = *state;
     char link[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 16];
     struct segment_reader reader;
     struct load_plan plan;
@@ -507,8 +506,8 @@ static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(vo
     snprintf(option, sizeof(option), "log.access=%s/full", link);
     assert_int_equal(symlink("/dev", link), 0);
     server_put_text(server, "/page.html", page);
-    server_start(server, option, "log.ring=64K", "log.when_full=wait", "log.wait_timeout=50ms",
-                 "workers.processes=2", "workers.threads=2", NULL);
+    server_start(server, option, model, "log.ring=64K", "log.when_full=wait",
+                 "log.wait_timeout=50ms", "workers.processes=2", "workers.threads=2", NULL);
     server_attach(server, &reader);
     plan = plan_for(server);
     plan.each_connects = true;
@@ -530,6 +529,17 @@ static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(vo
     server_expect_metric(server, "log_dropped", dropped);
     segment_detach(&reader);
     server_stop(server);
+}
+
+static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(void **state)
+{
+    write_log_to_full_disk_with_wait(*state, "workers.model=events");
+}
+
+/* The threads end with their connections, but their shortage is the worker's. */
+static void full_disk_with_a_thread_per_connection_is_one_event_per_worker(void **state)
+{
+    write_log_to_full_disk_with_wait(*state, "workers.model=thread");
 }
 
 static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
@@ -574,6 +584,7 @@ int main(void)
         TEST(threads_drop_and_count_records_with_when_full_drop),
         TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
         TEST(full_disk_with_when_full_wait_delays_and_does_not_stop_the_server),
+        TEST(full_disk_with_a_thread_per_connection_is_one_event_per_worker),
         TEST(server_that_waits_for_a_full_disk_can_be_stopped),
     };
 

@@ -219,7 +219,6 @@ static inline void own_site_open(const char *text)
                                             .activity = &thread->activity,
                                             .metrics = thread->metrics,
                                             .latency = segment_latency_of(&own_site.segment, 0),
-                                            .shortages = {.worker = &own_site.shortages},
                                             .accept_encoding.preference = PREFER_IDENTITY};
     directory_check_init(&context->directory, 0);
     if (own_site.worker.cache != NULL) {

@@ -112,7 +112,6 @@ static inline void loop_open(void)
                                                 .mailbox = &loop.mailbox,
                                                 .metrics = segment_thread(&segment, 0)->metrics,
                                                 .activity = &segment_thread(&segment, 0)->activity,
-                                                .shortages = {.worker = &shortages},
                                                 .loop_now_ns = LOOP_NOW_NS};
     loop.context.prefixes.server = header_rules_value(&site.headers, NULL, "Server");
     response_prefixes_update(&loop.context.prefixes, 1);

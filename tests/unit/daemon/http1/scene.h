@@ -152,7 +152,6 @@ static inline int scene_open(void **state)
     scene.loop.protocol = &http1_protocol;
     scene.loop.context.worker = &scene.worker;
     scene.loop.context.loop_now_ns = SCENE_NOW_NS;
-    scene.loop.context.shortages.worker = &scene.shortages;
     scene.loop.context.activity = &segment_thread(&scene.segment, 0)->activity;
     scene.loop.context.metrics = segment_thread(&scene.segment, 0)->metrics;
     scene.loop.context.latency = segment_latency_of(&scene.segment, 0);

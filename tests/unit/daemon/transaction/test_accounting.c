@@ -21,10 +21,11 @@
 enum { RING_WORDS = 8192, TIMEOUT_MS = 100 };
 
 static struct segment_thread block;
-static struct worker_shortages shortages;
 static struct config config;
 static struct segment segment;
-static struct worker_context worker = {.config = &config, .segment = &segment};
+static struct worker_shortages shortages;
+static struct worker_context worker = {
+    .config = &config, .segment = &segment, .shortages = &shortages};
 static struct transaction_context context;
 static struct histogram latency[OUTCOME_COUNT];
 
@@ -44,11 +45,8 @@ static int set_up(void **state)
     atomic_store(&cursor.position, 0);
     config.log_when_full = WHEN_FULL_WAIT;
     config.log_wait_timeout = TIMEOUT_MS;
-    context = (struct transaction_context){.worker = &worker,
-                                           .metrics = block.metrics,
-                                           .latency = latency,
-                                           .ring = &ring,
-                                           .shortages = {.worker = &shortages}};
+    context = (struct transaction_context){
+        .worker = &worker, .metrics = block.metrics, .latency = latency, .ring = &ring};
     return 0;
 }
 

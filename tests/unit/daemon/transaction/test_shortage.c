@@ -1,5 +1,5 @@
 /*
- * Shortages: one event when the first thread has one, one when the last thread has none. Room for an
+ * Shortages: one event when a thread has one, one when no thread has had it for a while. Room for an
  * allocation that failed: what the cache evicts, and what it has evicted before.
  */
 #include <setjmp.h>
@@ -16,11 +16,11 @@
 #include "tests/unit/own_cache.h"
 #include "tests/unit/own_segment.h"
 
-enum { THREADS = 2, START_S = 1000 };
+enum { START_S = 1000 };
 
 static struct segment segment;
 static struct worker_shortages of_worker;
-static struct shortages thread[THREADS];
+static const struct worker_context of_context = {.worker_slot = 7, .shortages = &of_worker};
 static uint64_t now_ns;
 static uint64_t next_event;
 
@@ -31,8 +31,7 @@ static int set_up(void **state)
         return -1;
     events_attach(&segment, SEGMENT_RING_MASTER);
     next_event = 0;
-    for (int i = 0; i < THREADS; i++)
-        thread[i] = (struct shortages){.worker = &of_worker, .worker_slot = 7};
+    memset(&of_worker, 0, sizeof(of_worker));
     return 0;
 }
 
@@ -47,8 +46,7 @@ static int tear_down(void **state)
 static void at(unsigned seconds)
 {
     now_ns = (START_S + seconds) * NS_PER_S;
-    for (int i = 0; i < THREADS; i++)
-        shortages_expire(&thread[i], now_ns);
+    shortages_expire(&of_context, now_ns);
 }
 
 static void expect_event(const char *text)
@@ -70,20 +68,22 @@ static void expect_no_event(void)
 
 static const char begins[] = "worker slot 7: the log ring is full: access log records are dropped";
 
-static void shortage_of_two_threads_is_one_begin_and_one_end(void **state)
+/* The threads may be those of one connection each, which are gone soon. */
+static void shortage_of_many_threads_is_one_begin_and_one_end(void **state)
 {
     (void)state;
     at(0);
-    shortage_note(&thread[0], SHORTAGE_LOG, now_ns, 1);
+    assert_false(shortage_lasts(&of_context, SHORTAGE_LOG));
+    shortage_note(&of_context, SHORTAGE_LOG, now_ns, 1);
     expect_event(begins);
-    shortage_note(&thread[1], SHORTAGE_LOG, now_ns, 2);
+    assert_true(shortage_lasts(&of_context, SHORTAGE_LOG));
     at(9);
-    shortage_note(&thread[1], SHORTAGE_LOG, now_ns, 4);
-    at(10); /* over in the first thread */
+    shortage_note(&of_context, SHORTAGE_LOG, now_ns, 6);
     at(18);
     expect_no_event();
     at(19);
     expect_event("worker slot 7: the shortage is over: 7 access log records were dropped");
+    assert_false(shortage_lasts(&of_context, SHORTAGE_LOG));
     expect_no_event();
 }
 
@@ -92,7 +92,7 @@ static void next_shortage_counts_from_zero(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         at(100 * i);
-        shortage_note(&thread[0], SHORTAGE_LOG, now_ns, 1);
+        shortage_note(&of_context, SHORTAGE_LOG, now_ns, 1);
         expect_event(begins);
         at(100 * i + 50);
         expect_event("worker slot 7: the shortage is over: 1 access log record was dropped");
@@ -100,17 +100,15 @@ static void next_shortage_counts_from_zero(void **state)
     expect_no_event();
 }
 
-static void exit_of_a_thread_ends_its_shortage(void **state)
+static void exit_of_the_worker_ends_its_shortages(void **state)
 {
     (void)state;
     at(0);
-    shortage_note(&thread[0], SHORTAGE_LOG, now_ns, 1);
-    shortage_note(&thread[1], SHORTAGE_LOG, now_ns, 1);
+    shortage_note(&of_context, SHORTAGE_LOG, now_ns, 2);
     expect_event(begins);
-    shortages_end(&thread[0]);
-    expect_no_event();
-    shortages_end(&thread[1]);
+    shortages_expire(&of_context, UINT64_MAX);
     expect_event("worker slot 7: the shortage is over: 2 access log records were dropped");
+    expect_no_event();
 }
 
 static struct {
@@ -151,8 +149,7 @@ static void open_scene(void)
     assert_int_equal(mailbox_open(&scene.main, 0, NULL), 0);
     scene.worker = (struct worker_context){
         .main = &scene.main, .shortages = &scene.shortages, .cache = scene.own.cache};
-    scene.context = (struct transaction_context){
-        .worker = &scene.worker, .shortages = {.worker = &scene.shortages}, .loop_now_ns = 1};
+    scene.context = (struct transaction_context){.worker = &scene.worker, .loop_now_ns = 1};
     scene.context.thread_cache =
         thread_cache_new(scene.worker.cache, segment_hits_of(&scene.own.segment, 0),
                          segment_thread(&scene.own.segment, 0)->metrics);
@@ -190,13 +187,12 @@ static void without_a_cache_there_is_no_room_to_make(void **state)
 {
     struct worker_shortages shortages = {0};
     const struct worker_context worker = {.cache = NULL, .shortages = &shortages};
-    struct transaction_context context = {
-        .worker = &worker, .shortages = {.worker = &shortages}, .loop_now_ns = 1};
+    struct transaction_context context = {.worker = &worker, .loop_now_ns = 1};
 
     (void)state;
     assert_false(memory_make_room(&context));
     assert_int_equal(memory_find_room(&context, memory_freed(&worker)), MEMORY_NONE);
-    assert_int_equal(shortages.of[SHORTAGE_MEMORY].threads, 1);
+    assert_true(shortage_lasts(&worker, SHORTAGE_MEMORY));
 }
 
 static void cache_is_emptied_by_halves(void **state)
@@ -291,9 +287,9 @@ static void few_connections_are_always_admitted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(shortage_of_two_threads_is_one_begin_and_one_end),
+        TEST(shortage_of_many_threads_is_one_begin_and_one_end),
         TEST(next_shortage_counts_from_zero),
-        TEST(exit_of_a_thread_ends_its_shortage),
+        TEST(exit_of_the_worker_ends_its_shortages),
         cmocka_unit_test(without_a_cache_there_is_no_room_to_make),
         cmocka_unit_test(cache_is_emptied_by_halves),
         cmocka_unit_test(memory_that_others_use_is_awaited),
