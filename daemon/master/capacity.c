@@ -95,14 +95,14 @@ uint32_t capacity_listen_sockets(const struct config *config)
 }
 
 /*
- * Per thread: event loop, mailbox, twice a listen socket of each address, and, over TLS, twice a
- * link to the keys process.
+ * Per thread: event loop with the pipe of its signals, mailbox, twice a listen socket of each
+ * address, and, over TLS, twice a link to the keys process.
  */
 static uint64_t descriptors_of_worker(const struct config *config, uint32_t threads)
 {
     uint32_t links = config->tls_keys_process && config_needs_tls(config) ? 2 : 0;
 
-    return FIXED_DESCRIPTORS + threads * (2 + links) +
+    return FIXED_DESCRIPTORS + threads * (4 + links) +
            2 * (uint64_t)listening_threads(config, threads) * config->server_listen.count;
 }
 

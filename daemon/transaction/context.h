@@ -32,6 +32,7 @@ enum shortage {
     SHORTAGE_CONNECTIONS, /* connections.max; lost, as in the following ones: idle connections */
     SHORTAGE_DESCRIPTORS,
     SHORTAGE_MEMORY,
+    SHORTAGE_THREADS, /* of the model thread; lost: attempts to start one */
     SHORTAGE_COUNT
 };
 

@@ -21,6 +21,8 @@ static const struct {
                               "idle connection was closed", "idle connections were closed"},
     [SHORTAGE_MEMORY] = {"out of memory: emptying the cache and closing idle connections",
                          "idle connection was closed", "idle connections were closed"},
+    [SHORTAGE_THREADS] = {"not every connection has a thread: the others wait in the queue",
+                          "start of a thread failed", "starts of threads failed"},
 };
 
 void shortage_note(const struct worker_context *worker, enum shortage shortage, uint64_t now_ns,

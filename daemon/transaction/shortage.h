@@ -1,5 +1,5 @@
 /*
- * Shortages of a worker: of log space, connections, descriptors or memory. Each is logged once when
+ * Shortages of a worker: of log space, connections, descriptors, memory or threads. Each is logged once when
  * it begins in any thread, and once when no thread has noted it for a while. If memory is
  * lacking, the cache is the first to shrink; when it is empty, idle connections are closed
  * (daemon/worker/connections.c), then new ones are refused.

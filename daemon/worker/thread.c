@@ -23,6 +23,7 @@
 #include "daemon/worker/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -456,9 +457,24 @@ static void *serve_in_thread(void *argument)
 
 /* Creation and end, on the main thread */
 
+/* Three for an event base: epoll and the pipe of its signals. Without them libevent calls exit(). */
+static bool descriptors_are_left(void)
+{
+    int pipe[2], third;
+
+    if (pipe2(pipe, O_CLOEXEC) != 0)
+        return false;
+    third = fcntl(pipe[0], F_DUPFD_CLOEXEC, 0);
+    close(pipe[0]);
+    close(pipe[1]);
+    if (third >= 0)
+        close(third);
+    return third >= 0;
+}
+
 static struct event_base *new_event_base(void)
 {
-    struct event_config *config = event_config_new();
+    struct event_config *config = descriptors_are_left() ? event_config_new() : NULL;
     struct event_base *base;
 
     if (config == NULL)

@@ -208,6 +208,17 @@ static uint32_t next_slot(const struct worker *worker, enum thread_role role)
     return slot;
 }
 
+/* In the model thread, connections come faster than the reason changes. */
+static void report_failed_start(const struct worker *worker, uint32_t number)
+{
+    const struct worker_context *context = &worker->context;
+
+    if (!shortage_lasts(context, SHORTAGE_THREADS))
+        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", number, strerror(errno));
+    if (worker->starts_by_connection && worker->count > 0)
+        shortage_note(context, SHORTAGE_THREADS, clock_monotonic_ns(), 1);
+}
+
 static bool start_serving_thread(struct worker *worker, enum thread_role role)
 {
     uint32_t number = next_slot(worker, role);
@@ -216,7 +227,7 @@ static bool start_serving_thread(struct worker *worker, enum thread_role role)
         number < worker->capacity ? thread_new(&worker->context, slot, role, worker->queue) : NULL;
 
     if (thread == NULL || thread_start(thread) != 0) {
-        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", number, strerror(errno));
+        report_failed_start(worker, number);
         if (thread != NULL)
             thread_free(thread, false);
         return false;
@@ -675,6 +686,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     worker_retry_arrival(worker);
     if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
         balance(worker);
+    worker_start_for_queue(worker); /* again, after a thread could not start */
     worker_relieve(worker);
     shortages_expire(&worker->context, now);
     offload_refill(worker->context.offload, now);

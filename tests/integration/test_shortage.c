@@ -155,6 +155,31 @@ static void server_works_with_few_descriptors_and_with_more_again(void **state)
     }
 }
 
+/* It has arrived, but its thread needs a mailbox and an event loop. */
+static void connection_without_a_thread_gets_one_later(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct segment_reader segment;
+    pid_t worker;
+
+    server_put_text(server, "/page.html", "a page");
+    server_start(server, same_user(), "workers.processes=1", "workers.model=thread", NULL);
+    server_attach(server, &segment);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    limit(worker, RLIMIT_NOFILE, descriptors_open(worker) + 2);
+    http_open(&client, server_port(server));
+    send_request(&client, "/page.html");
+    WAIT_UNTIL(server_count_events(&segment, "not every connection has a thread") == 1);
+    server_expect_metric(server, "queue_length", 1);
+    limit(worker, RLIMIT_NOFILE, RLIM_INFINITY);
+    expect_ok(&client);
+    assert_int_equal(server_count_events(&segment, "cannot start serving thread"), 1);
+    http_close(&client);
+    segment_detach(&segment);
+    server_stop(server);
+}
+
 /* Memory. Not with a sanitizer, which needs terabytes of address space and its own allocator. */
 
 #ifndef TEST_SANITIZER
@@ -406,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(server_works_with_few_descriptors_and_with_more_again),
+        TEST(connection_without_a_thread_gets_one_later),
 #ifndef TEST_SANITIZER
         TEST(every_request_is_answered_from_a_cache_that_shrinks),
         TEST(threads_at_rest_release_what_the_cache_evicts),

@@ -194,14 +194,14 @@ static void each_thread_needs_listen_sockets_unless_the_master_accepts(void **st
 
 static void connections_have_the_descriptors_that_are_left(void **state)
 {
-    /* 48, for each thread 2 and 2 for each address, and a quarter for the cache. */
+    /* 48, for each thread 4 and 2 for each address, and a quarter for the cache. */
     const struct rlimit enough = {.rlim_cur = 1000}, too_few = {.rlim_cur = 80};
 
     (void)state;
-    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 4);
+    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 6);
     assert_int_equal(capacity_of_worker(&config, &too_few), 8);
     config.server_listen.count = 3;
-    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 8);
+    assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 10);
 }
 
 static void too_few_descriptors_are_refused(void **state)
@@ -211,11 +211,11 @@ static void too_few_descriptors_are_refused(void **state)
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    /* A worker needs the most: 48, for each thread 2 and 2 for its listen socket. */
-    low = (struct rlimit){48 + THREADS * 4 - 1, limit.rlim_max};
+    /* A worker needs the most: 48, for each thread 4 and 2 for its listen socket. */
+    low = (struct rlimit){48 + THREADS * 6 - 1, limit.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     assert_int_equal(capacity_prepare(&master, 1, THREADS, why, sizeof(why)), -1);
-    assert_string_equal(why, "1 worker with 2 threads each: a process needs 56 descriptors, but 55 "
+    assert_string_equal(why, "1 worker with 2 threads each: a process needs 60 descriptors, but 59 "
                              "are allowed (raise the limit: ulimit -n)");
     assert_false(segment_worker_reserved(&master.segment, 0));
     low.rlim_cur++;
