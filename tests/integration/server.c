@@ -207,6 +207,11 @@ static void add_option(struct command_line *line, const char *format, ...)
     add_word(line, option);
 }
 
+bool server_has_own_model(void)
+{
+    return getenv("TEST_SERVER_OPTIONS") == NULL;
+}
+
 /* "workers.model=pool workers.threads=16": all tests with these settings. */
 static void add_options_of_run(struct command_line *line)
 {

@@ -48,6 +48,9 @@ void server_write_config(struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *server_config_path(const struct server *server);
 
+/* False if TEST_SERVER_OPTIONS gives all servers options, such as another model of the workers. */
+bool server_has_own_model(void);
+
 /*
  * Starts the server with options ("section.key=value", NULL-terminated) and waits until all threads
  * serve.
