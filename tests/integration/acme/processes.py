@@ -115,6 +115,8 @@ def each_process_has_a_title_and_its_pid_in_the_status(bench):
             shown = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode().split("\0")
             expect(shown[0], f"webserverd: {role} ({server.name})", "title")
             expect(len(shown) > 1, role == "acme", "words after it")
+        nicer = min(os.getpriority(os.PRIO_PROCESS, server.process.pid) + 10, 19)
+        until(lambda: os.getpriority(os.PRIO_PROCESS, status["acme"]) == nicer, "the nice value")
         text = server.control("status")
         pids = ", ".join(f"{role} {status[role]}" for role in ("logger", "keys", "metrics", "acme"))
         expect(f"pids         {pids}\n" in text, True, text)
