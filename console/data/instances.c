@@ -4,6 +4,7 @@
 #include "common/escape.h"
 #include "common/process.h"
 #include "common/units.h"
+#include "console/data/processes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@ struct counted {
         int32_t pid;
         uint64_t cpu_ns;
     } worker[WORKERS_MAX];
+    struct ended_children ended;
 };
 
 /* That of the server of READER, or a place for it: the one looked at longest ago. */
@@ -56,24 +58,32 @@ static uint64_t cpu_of_process(int32_t pid)
                : 0;
 }
 
-/* CPU time of the workers since the last look. One that has ended since then is not counted. */
-static uint64_t cpu_since(struct counted *counted, const struct segment_reader *reader)
+/*
+ * CPU time of the workers in the last PASSED_NS. Those of another program that have ended since then
+ * are counted: it may fork for each connection.
+ */
+static uint64_t cpu_since(struct counted *counted, const struct segment_reader *reader,
+                          uint64_t passed_ns)
 {
     uint32_t count = segment_count(&reader->map, SEGMENT_WORKER_SLOTS);
-    uint64_t sum = 0;
+    uint64_t sum = 0, gone_ns = 0;
 
     for (uint32_t i = 0; i < count && i < WORKERS_MAX; i++) {
         int32_t pid =
             atomic_load_explicit(&segment_worker_slot(&reader->map, i)->pid, memory_order_relaxed);
         uint64_t cpu_ns = cpu_of_process(pid);
 
-        if (pid != counted->worker[i].pid)
+        if (pid != counted->worker[i].pid) {
             sum += cpu_ns;
-        else if (cpu_ns > counted->worker[i].cpu_ns)
+            gone_ns += counted->worker[i].cpu_ns;
+        } else if (cpu_ns > counted->worker[i].cpu_ns)
             sum += cpu_ns - counted->worker[i].cpu_ns;
         counted->worker[i].pid = pid;
         counted->worker[i].cpu_ns = cpu_ns;
     }
+    if (segment_count(&reader->map, SEGMENT_CONFIG) == 0)
+        sum +=
+            ended_children_take(&counted->ended, reader->map.header.master_pid, gone_ns, passed_ns);
     return sum;
 }
 
@@ -83,7 +93,7 @@ static void measure(const struct segment_reader *reader, struct instance_load *l
     struct counted *counted = counted_of(reader);
     uint64_t now_ns = clock_monotonic_ns(), errors = 0, ns = now_ns - counted->time_ns;
     uint64_t requests = segment_reader_sum(reader, METRIC_requests);
-    uint64_t cpu_ns = cpu_since(counted, reader);
+    uint64_t cpu_ns = cpu_since(counted, reader, ns);
     struct histogram latency = {0};
 
     for (size_t i = 0; i < STATUS_METRICS; i++)

@@ -12,13 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATE_FIELD = 3, USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
+enum {
+    STATE_FIELD = 3,
+    USER_FIELD = 14,
+    SYSTEM_FIELD,
+    USER_OF_ENDED_FIELD,
+    SYSTEM_OF_ENDED_FIELD,
+    RESIDENT_FIELD = 24
+};
 
 #define FREE_BELOW 0.1 /* share of the time in which some task waits on a machine with free CPUs */
 #define US_PER_S   1000000
 
-int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
-                       uint64_t *resident_bytes, char *state)
+int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, struct process_stat *stat)
 {
     const char *field =
         strrchr(text, ')'); /* end of field 2, the name, which may contain anything */
@@ -29,11 +35,13 @@ int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t
         if (field == NULL)
             return -1;
         if (number == STATE_FIELD)
-            *state = field[1];
+            stat->state = field[1];
         values[number] = strtoull(field, NULL, 10);
     }
-    *cpu_ns = (values[USER_FIELD] + values[SYSTEM_FIELD]) * (NS_PER_S / ticks);
-    *resident_bytes = values[RESIDENT_FIELD] * page;
+    stat->cpu_ns = (values[USER_FIELD] + values[SYSTEM_FIELD]) * (NS_PER_S / ticks);
+    stat->ended_ns =
+        (values[USER_OF_ENDED_FIELD] + values[SYSTEM_OF_ENDED_FIELD]) * (NS_PER_S / ticks);
+    stat->resident_bytes = values[RESIDENT_FIELD] * page;
     return 0;
 }
 
@@ -65,14 +73,22 @@ static int read_text(const char *path, char *text, size_t size)
     return 0;
 }
 
-static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes, char *state)
+static int read_stat(const char *path, struct process_stat *stat)
 {
     char text[1024];
 
     if (read_text(path, text, sizeof(text)) != 0)
         return -1;
     return process_stat_parse(text, (uint64_t)sysconf(_SC_CLK_TCK), (uint64_t)sysconf(_SC_PAGESIZE),
-                              cpu_ns, resident_bytes, state);
+                              stat);
+}
+
+static int read_process_stat(int32_t pid, struct process_stat *stat)
+{
+    char path[40];
+
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
+    return read_stat(path, stat);
 }
 
 /* CPU usage between two readings, cores; NAN if there was no earlier reading. */
@@ -115,16 +131,68 @@ static void measure_process(const struct reading *reading, enum role role, uint3
     const struct process_usage *before = process_before(reading->before, pid);
     struct process_table *into = reading->into;
     struct process_usage usage = {.role = role, .slot = slot, .pid = pid, .cores = NAN};
-    char path[40], state = 0;
+    struct process_stat stat = {0};
 
     if (pid <= 0 || into->count == PROCESSES_MAX)
         return;
-    snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
-    if (read_stat(path, &usage.cpu_ns, &usage.resident_bytes, &state) == 0 && before != NULL)
-        usage.cores =
-            cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
-    into->stopped[into->count] = state == 'T' || state == 't';
+    if (read_process_stat(pid, &stat) == 0) {
+        usage.cpu_ns = stat.cpu_ns;
+        usage.resident_bytes = stat.resident_bytes;
+        if (before != NULL)
+            usage.cores = cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns,
+                                        usage.cpu_ns);
+    }
+    into->stopped[into->count] = stat.state == 'T' || stat.state == 't';
     into->process[into->count++] = usage;
+}
+
+uint64_t ended_children_take(struct ended_children *children, int32_t pid, uint64_t gone_ns,
+                             uint64_t passed_ns)
+{
+    uint64_t most_ns = passed_ns * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t counted_ns = children->counted_ns + gone_ns, ended_ns;
+    struct process_stat stat;
+
+    if (read_process_stat(pid, &stat) != 0 || stat.ended_ns < children->ended_ns) {
+        *children = (struct ended_children){0};
+        return 0;
+    }
+    ended_ns = stat.ended_ns - children->ended_ns;
+    children->ended_ns = stat.ended_ns;
+    children->counted_ns = counted_ns > ended_ns ? counted_ns - ended_ns : 0;
+    ended_ns -= ended_ns < counted_ns ? ended_ns : counted_ns;
+    return ended_ns < most_ns ? ended_ns : most_ns;
+}
+
+/* What was counted of the processes that have ended since the last table. */
+static uint64_t counted_of_gone(const struct process_table *before,
+                                const struct process_table *into)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < before->count; i++) {
+        uint32_t j = 0;
+
+        while (j < into->count &&
+               (into->process[j].pid != before->process[i].pid || into->process[j].cpu_ns == 0))
+            j++;
+        if (j == into->count)
+            sum += before->process[i].cpu_ns;
+    }
+    return sum;
+}
+
+/* Adds to the first process what its children had that have ended. */
+static void measure_ended(const struct reading *reading, int32_t pid)
+{
+    struct process_table *into = reading->into;
+    uint64_t passed_ns = into->time_ns - reading->before->time_ns;
+    uint64_t cpu_ns =
+        ended_children_take(&into->ended, pid, counted_of_gone(reading->before, into), passed_ns);
+
+    for (uint32_t i = 0; i < into->count && passed_ns > 0; i++)
+        if (into->process[i].pid == pid)
+            into->process[i].cores += (float)((double)cpu_ns / (double)passed_ns);
 }
 
 /* The wait of a thread that was at index BEFORE of the last table (NULL: it is new). */
@@ -152,14 +220,15 @@ static void measure_thread(struct reading *reading, int32_t pid, int32_t tid)
     struct process_table *into = reading->into;
     const struct thread_usage *before = thread_before(reading->before, tid, into->thread_count);
     struct thread_usage usage = {.tid = tid, .cores = NAN};
-    uint64_t resident_bytes;
-    char path[64], state;
+    struct process_stat stat;
+    char path[64];
 
     if (pid <= 0 || tid <= 0 || into->thread_count == PROCESS_THREADS_MAX)
         return;
     snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32 "/stat", pid, tid);
-    if (read_stat(path, &usage.cpu_ns, &resident_bytes, &state) != 0)
+    if (read_stat(path, &stat) != 0)
         return;
+    usage.cpu_ns = stat.cpu_ns;
     if (before != NULL)
         usage.cores =
             cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
@@ -259,6 +328,9 @@ void processes_take(struct process_table *table, const struct snapshot *now)
     measure_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
     measure_process(&reading, ROLE_KEYS, 0, now->keys_pid);
     measure_process(&reading, ROLE_METRICS, 0, now->metrics_pid);
+    if (now->server.lacks_section
+            [SEGMENT_CONFIG]) /* another program, which may fork for each connection */
+        measure_ended(&reading, now->server.pid);
     measure_threads(&reading, now);
     take_shortage(&reading);
 }

@@ -49,6 +49,12 @@ struct thread_wait {
     uint64_t ran_ns, waited_ns;
 };
 
+/* CPU time of the children of a process that have ended, so that /proc has only their sum. */
+struct ended_children {
+    uint64_t ended_ns;   /* of those that it waited for */
+    uint64_t counted_ns; /* of what was counted while they ran, the part that ENDED_NS lacks yet */
+};
+
 struct process_table {
     uint64_t time_ns; /* monotonic clock; 0: never read */
     uint32_t count, thread_count;
@@ -59,6 +65,7 @@ struct process_table {
     /* Not recorded: the counters behind SHORTAGE; the waits are those of thread[]. */
     uint64_t pressure_us, stolen_ticks, all_ticks;
     bool stopped[PROCESSES_MAX]; /* the same index as process[]: by SIGSTOP or a debugger */
+    struct ended_children ended; /* of another program's first process */
     struct thread_wait wait[PROCESS_THREADS_MAX];
 };
 
@@ -72,7 +79,11 @@ struct process_table {
 bool processes_read_recorded(struct process_table *table, const unsigned char *bytes,
                              uint64_t length);
 
-/* Reads /proc for all processes and threads in NOW. TABLE holds the last reading on entry. */
+/*
+ * Reads /proc for all processes and threads in NOW. TABLE holds the last reading on entry. The CPU
+ * time that children of another program's first process had since it, and have ended, is that
+ * process's.
+ */
 void processes_take(struct process_table *table, const struct snapshot *now);
 
 /* CPU usage of thread TID in the last interval, cores; NAN: unknown. */
@@ -87,6 +98,14 @@ double cpu_shortage_wait(const struct cpu_shortage *shortage);
 /* A process that is stopped; NULL: none. */
 const struct process_usage *processes_stopped(const struct process_table *table);
 
+/* Of a process or thread, in /proc/PID/stat. */
+struct process_stat {
+    char state;
+    uint64_t cpu_ns;
+    uint64_t ended_ns; /* CPU time of the children that have ended and were waited for */
+    uint64_t resident_bytes;
+};
+
 /*
  * Parses the first line of /proc/stat: the ticks of all CPUs, and those stolen. Pure. Returns 0, or
  * -1: invalid text.
@@ -94,10 +113,17 @@ const struct process_usage *processes_stopped(const struct process_table *table)
 int machine_stat_parse(const char *text, uint64_t *all_ticks, uint64_t *stolen_ticks);
 
 /*
- * Parses a /proc/.../stat file: CPU time in ns, resident memory in bytes, and the letter of the
- * state. TICKS: clock ticks per second; PAGE: bytes per page. Pure. Returns 0, or -1: invalid text.
+ * Parses a /proc/.../stat file. TICKS: clock ticks per second; PAGE: bytes per page. Pure. Returns 0,
+ * or -1: invalid text.
  */
-int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
-                       uint64_t *resident_bytes, char *state);
+int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, struct process_stat *stat);
+
+/*
+ * The CPU time that children of process PID had, and nobody has counted, when they ended in the last
+ * PASSED_NS; at most all CPUs. GONE_NS is what was counted of those that ended in it. At the first
+ * call for a process, the result is meaningless.
+ */
+uint64_t ended_children_take(struct ended_children *children, int32_t pid, uint64_t gone_ns,
+                             uint64_t passed_ns);
 
 #endif

@@ -17,23 +17,26 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void stat_file_is_parsed(void **state)
 {
-    static const char text[] = "77 (a) name) S 1 77 77 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 3 0 "
-                               "12345 9000000 321 18446744073709551615 1 1 0\n";
-    uint64_t cpu_ns = 0, resident = 0;
-    char letter = 0;
+    static const char text[] =
+        "77 (a) name) S 1 77 77 0 -1 4194560 100 0 0 0 150 50 30 20 20 0 3 0 "
+        "12345 9000000 321 18446744073709551615 1 1 0\n";
+    struct process_stat stat = {0};
 
     (void)state;
-    assert_int_equal(process_stat_parse(text, 100, 4096, &cpu_ns, &resident, &letter), 0);
-    assert_int_equal(letter, 'S');
-    assert_int_equal(cpu_ns, 2 * NS_PER_S);
-    assert_true(resident == 321 * 4096);
-    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &cpu_ns, &resident, &letter),
-                     -1);
-    assert_int_equal(process_stat_parse("", 100, 4096, &cpu_ns, &resident, &letter), -1);
+    assert_int_equal(process_stat_parse(text, 100, 4096, &stat), 0);
+    assert_int_equal(stat.state, 'S');
+    assert_int_equal(stat.cpu_ns, 2 * NS_PER_S);
+    assert_int_equal(stat.ended_ns, NS_PER_S / 2);
+    assert_true(stat.resident_bytes == 321 * 4096);
+    assert_int_equal(process_stat_parse("77 (x) S 1 2 3", 100, 4096, &stat), -1);
+    assert_int_equal(process_stat_parse("", 100, 4096, &stat), -1);
 }
 
 /* This process acts as master; the logger does not exist. */
@@ -60,6 +63,80 @@ static void cpu_usage_needs_two_readings(void **state)
     assert_true(isnan(table.process[1].cores));
     assert_true(table.process[1].resident_bytes == 0);
     assert_true(isnan(processes_thread_cores(&table, 1)));
+}
+
+static uint64_t cpu_of_this_process(void)
+{
+    struct timespec used;
+
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+/* A child that has used 200 ms twice: it reports the first, and ends when LINK is closed. */
+static pid_t start_child(int *link)
+{
+    int pair[2];
+    pid_t child;
+    char word;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(pair[0]);
+        while (cpu_of_this_process() < 200 * NS_PER_MS)
+            continue;
+        if (write(pair[1], "x", 1) == 1 && read(pair[1], &word, 1) == 0)
+            while (cpu_of_this_process() < 400 * NS_PER_MS)
+                continue;
+        _exit(0);
+    }
+    close(pair[1]);
+    assert_int_equal(read(pair[0], &word, 1), 1);
+    *link = pair[0];
+    return child;
+}
+
+static void end_child(pid_t child, int link)
+{
+    close(link);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* A program with a process for each connection: only their sum is known when they have ended. */
+static void children_of_other_program_count_when_they_have_ended(void **state)
+{
+    static struct process_table table;
+    struct worker_sample worker = {.state = WORKER_SERVING};
+    struct snapshot now = {.time_ns = NS_PER_S, .workers = &worker};
+    uint64_t own_ns;
+    pid_t child;
+    int link;
+
+    (void)state;
+    now.server.pid = (int32_t)getpid();
+    now.server.lacks_section[SEGMENT_CONFIG] = true;
+    processes_take(&table, &now);
+    own_ns = cpu_of_this_process();
+    child = start_child(&link); /* and ends between two tables */
+    end_child(child, link);
+    now.time_ns += NS_PER_S;
+    processes_take(&table, &now);
+    assert_in_range(table.process[0].cores * 1000, 380,
+                    450 + (cpu_of_this_process() - own_ns) / NS_PER_MS);
+    worker.pid = start_child(&link);
+    now.worker_count = 1;
+    now.time_ns += NS_PER_S;
+    processes_take(&table, &now);
+    assert_in_range(table.process[1].cpu_ns, 190 * NS_PER_MS, 250 * NS_PER_MS);
+    own_ns = cpu_of_this_process();
+    end_child(worker.pid, link); /* half of its CPU time is in the last table */
+    now.worker_count = 0;
+    now.time_ns += NS_PER_S;
+    processes_take(&table, &now);
+    assert_in_range(table.process[0].cores * 1000, 130,
+                    250 + (cpu_of_this_process() - own_ns) / NS_PER_MS);
 }
 
 static void machine_stat_is_parsed(void **state)
@@ -183,6 +260,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(stat_file_is_parsed),
         cmocka_unit_test(cpu_usage_needs_two_readings),
+        cmocka_unit_test(children_of_other_program_count_when_they_have_ended),
         cmocka_unit_test(machine_stat_is_parsed),
         cmocka_unit_test(waiting_threads_are_short_of_cpu),
         cmocka_unit_test(keys_and_metrics_processes_are_listed),
