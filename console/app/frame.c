@@ -410,7 +410,7 @@ static struct help_context help_context_of(const struct session *session, const 
     return (struct help_context){
         .changes = controller_restriction(session->controller) == NULL && !replay &&
                    controller_offers_commands(session->controller),
-        .server = view->server_keys,
+        .server = view->server_keys && controller_offers_threads(session->controller),
         .list = grid != NULL && grid->rows.height > 0,
         .selecting = grid != NULL && grid->selecting,
         .freeze = !replay  ? (frozen ? "resume" : "freeze")

@@ -41,6 +41,9 @@ struct controller {
     struct controller_options options;
     bool denied; /* this user may watch the server, but not write to the control socket */
     bool locked;
+    int32_t asked; /* pid of another program that was asked what it offers; 0: none */
+    bool asking;
+    char offered[CONTROLLER_TEXT]; /* its answer */
     struct command_queue *queue;
     struct dialog dialog;
     char unconfirmed[CONTROL_LINE_MAX]; /* the command that waits for confirmation */
@@ -89,6 +92,43 @@ int controller_descriptor(const struct controller *controller)
     return command_queue_descriptor(controller->queue);
 }
 
+static bool is_of_other_program(const struct controller *controller)
+{
+    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
+
+    return server->name[0] != '\0' && server->lacks_section[SEGMENT_CONFIG];
+}
+
+static void take_offered(void *context, bool ok, const char *answer)
+{
+    struct controller *controller = context;
+
+    controller->asking = false;
+    snprintf(controller->offered, sizeof(controller->offered), "%s", ok ? answer : "");
+}
+
+/* Another program names its commands in the answer to one that it does not know. */
+static void ask_what_is_offered(struct controller *controller, const char *path)
+{
+    int32_t pid = watch_info(controller->options.watch)->snapshot.server.pid;
+
+    if (pid == controller->asked || controller->asking || !is_of_other_program(controller) ||
+        watch_replays(controller->options.watch) || path[0] == '\0' || controller->denied)
+        return;
+    controller->asked = pid;
+    controller->asking = true;
+    controller->offered[0] = '\0';
+    command_queue_add(controller->queue, path, "?", take_offered, controller);
+}
+
+bool controller_offers_threads(const struct controller *controller)
+{
+    const char *threads = strstr(controller->offered, " threads");
+
+    return !is_of_other_program(controller) ||
+           (threads != NULL && strchr(" \"", threads[strlen(" threads")]) != NULL);
+}
+
 void controller_update(struct controller *controller, uint64_t now_ns)
 {
     const char *path = controller->options.socket;
@@ -97,12 +137,13 @@ void controller_update(struct controller *controller, uint64_t now_ns)
         path = watch_info(controller->options.watch)->snapshot.server.socket_path;
     controller->denied =
         path[0] != '\0' && access(path, W_OK) != 0 && (errno == EACCES || errno == EPERM);
+    ask_what_is_offered(controller, path);
     command_queue_update(controller->queue, now_ns);
 }
 
 unsigned controller_calls_waiting(const struct controller *controller)
 {
-    return command_queue_length(controller->queue);
+    return command_queue_length(controller->queue) - controller->asking;
 }
 
 /* Messages, pages and the log */
@@ -199,13 +240,6 @@ void controller_toggle_lock(struct controller *controller)
     }
     controller->locked = true;
     controller_report(controller, false, "locked: nothing here changes the server; K unlocks");
-}
-
-static bool is_of_other_program(const struct controller *controller)
-{
-    const struct server *server = &watch_info(controller->options.watch)->snapshot.server;
-
-    return server->name[0] != '\0' && server->lacks_section[SEGMENT_CONFIG];
 }
 
 bool controller_offers_commands(const struct controller *controller)

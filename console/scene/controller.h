@@ -106,6 +106,9 @@ void controller_toggle_lock(struct controller *controller);
 /* False if the server has no control socket, as another program may. */
 bool controller_offers_commands(const struct controller *controller);
 
+/* False if another program has not said that it offers the command that changes its threads. */
+bool controller_offers_threads(const struct controller *controller);
+
 /*
  * "read-only" (by the option, or because this user may not write to the control socket), "locked",
  * or NULL.

@@ -358,6 +358,13 @@ static bool top_ready(const struct scene *scene)
     return paths.view.seen > 0 || scene->clients->count > 0;
 }
 
+/* Other programs publish no fields of requests (include/wsboard.h). */
+static bool has_list(const struct scene *scene, int list)
+{
+    return (list != TOP_AGENTS && list != TOP_REFERERS) || model_now(scene->model) == NULL ||
+           scene_is_webserverd(scene);
+}
+
 /* The names of all lists or, if they do not fit, that of the list shown; its window and limits. */
 static void draw_top_summary(const struct state *state, const struct scene *scene,
                              const struct canvas *canvas)
@@ -369,7 +376,7 @@ static void draw_top_summary(const struct state *state, const struct scene *scen
     for (int i = 0; i < TOP_LISTS; i++)
         if (i == (int)state->shown)
             x = canvas_print(canvas, 0, x, TONE_TAB, "[%s]", top_list_names[i]);
-        else if (canvas->width >= NAMES_WIDTH)
+        else if (canvas->width >= NAMES_WIDTH && has_list(scene, i))
             x = canvas_print(canvas, 0, x, TONE_DIM, " %s ", top_list_names[i]);
     x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "last %s",
                     text_since(text, (uint64_t)state->window_s * NS_PER_S));
@@ -420,13 +427,16 @@ static void draw_short(const struct scene *scene, const struct canvas *canvas, e
 static void draw_others(const struct state *state, const struct scene *scene,
                         const struct canvas *canvas)
 {
-    int across = canvas->width >= 150 ? 3 : 2, down = (TOP_LISTS - 1 + across - 1) / across;
-    int width = canvas->width / across, height = canvas->height / down, place = 0;
+    int across = canvas->width >= 150 ? 3 : 2, others = -1, place = 0, width, height;
 
+    for (int i = 0; i < TOP_LISTS; i++)
+        others += has_list(scene, i);
+    width = canvas->width / across;
+    height = canvas->height / ((others + across - 1) / across);
     for (int i = 0; i < TOP_LISTS; i++) {
         struct canvas part;
 
-        if (i == (int)state->shown)
+        if (i == (int)state->shown || !has_list(scene, i))
             continue;
         part = canvas_part(canvas, place / across * height, place % across * width, height - 1,
                            width - 2);
@@ -455,6 +465,7 @@ static bool top_key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
     char buffer[CLIENT_KEY_TEXT];
+    int next = (int)own->shown;
     size_t row;
 
     if (own->shown == TOP_CLIENTS && client_keys_have(action)) {
@@ -467,7 +478,10 @@ static bool top_key(void *state, const struct scene *scene, enum action action)
     }
     if (action != ACTION_MODE)
         return false;
-    show_list(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
+    do
+        next = (next + 1) % TOP_LISTS;
+    while (!has_list(scene, next));
+    show_list(own, scene->grid, (enum top_list)next);
     grid_update(scene->grid, scene); /* the next key may arrive before the list is drawn */
     return true;
 }
@@ -477,6 +491,8 @@ static void top_once(void *state, const struct scene *scene, FILE *out)
     struct state *own = state;
 
     for (int i = 0; i < TOP_LISTS; i++) {
+        if (!has_list(scene, i))
+            continue;
         show_list(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
@@ -490,6 +506,8 @@ static json_t *top_json(void *state, const struct scene *scene)
     json_t *object = json_object();
 
     for (int i = 0; i < TOP_LISTS; i++) {
+        if (!has_list(scene, i))
+            continue;
         show_list(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         json_object_set_new(object, top_list_names[i], grid_json(scene->grid, scene));

@@ -155,6 +155,9 @@ def case_server():
         views = json.loads(wsconsole("--json"))
         assert "cache" not in views and views["overview"]["threads"] == {"wanted": None, "actual": 5}, views
         assert [row["outcome"] for row in json.loads(wsconsole("--json", "latency"))["latency"]] == ["all"]
+        top = json.loads(wsconsole("--json", "top"))["top"]
+        assert "paths" in top and "agents" not in top and "referers" not in top, top
+        assert "user agents" not in wsconsole("--once", "top")
 
         assert wsctl("threads", "6") == "done\n"
         await_true("two more threads", lambda: "AQQQQQQ" in wsconsole("--once", "threads"))
@@ -184,6 +187,7 @@ def case_tabs():
         assert "4 cache" not in drawn and "8 config" not in drawn, drawn
         assert "purge" not in screen_of(b"4", "does not publish this")
         screen_of(b"+", "threads 5")
+        screen_of(b"2", "more threads")
         assert "threads 5/" not in screen_of(b"", "threads 5", 60, 2)
 
 
@@ -246,6 +250,8 @@ def case_locks():
     with Program(locks, "-n", NAME, "lost-update"):
         await_true("updates are lost", lambda: json.loads(wsctl("--json", "status"))["metrics"]["responses_400"] > 0)
         assert "invalid word 'x'" in wsctl("fault", "x", status=1)
+        drawn = screen_of(b"2:fault x\r", "invalid word 'x'")
+        assert "more threads" not in drawn, drawn  # it offers only "fault", and has said so
     with Program(locks, "-n", NAME, "-s", "7", "deadlock"):
         await_true("both threads wait", lambda: all(line in wsconsole("--once", "threads") for line in deadlock))
     printed = subprocess.run([locks, "-n", NAME, "-t", "1", "-0", "deadlock"], check=True, capture_output=True, text=True).stdout
