@@ -7,6 +7,7 @@
 #include "daemon/config/options.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
+#include "daemon/sandbox/service.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/free_lists.h"
 #include "daemon/tls/managed.h"
@@ -74,21 +75,43 @@ static void print_certificate_note(void *unused, const struct tls_description *d
         print_note(unused, text);
 }
 
-/* -t and -T: also reads the certificates and keys; -t, whether a start would succeed. Returns the exit status. */
+static void print_fault(const char *why)
+{
+    print_failure(why);
+}
+
+/* As what -t checks. */
+static void print_service(const struct service *service)
+{
+    char note[sizeof(service->description) + 128];
+
+    snprintf(note, sizeof(note), "checked as %s: %s%s", SERVICE_UNIT, service->description,
+             service->activated ? ", on the sockets of the service manager" : "");
+    print_note(NULL, note);
+    snprintf(note, sizeof(note), "checked without what %s has by %s", SERVICE_UNIT,
+             service->not_applied);
+    if (service->not_applied[0] != '\0')
+        print_note(NULL, note);
+    fflush(stdout); /* before errors */
+}
+
+/*
+ * -t and -T: also reads the certificates and keys; -t, whether a start would succeed. Returns the
+ * exit status.
+ */
 static int check_config(const struct config *config, const struct options *options,
-                        enum options_action action)
+                        const struct service *service, enum options_action action)
 {
     struct certificate_set *set = NULL;
     char why[512];
 
+    if (action == OPTIONS_CHECK &&
+        preflight_check(config, service != NULL && service->activated, print_fault) != 0)
+        return EXIT_FAILURE;
     if (config_has_certificate(config)) {
         set = certificate_set_load(config, -1, why, sizeof(why));
         if (set == NULL)
             return print_failure(why);
-    }
-    if (action == OPTIONS_CHECK && preflight_check(config, why, sizeof(why)) != 0) {
-        certificate_set_free(set);
-        return print_failure(why);
     }
     if (action == OPTIONS_DUMP) {
         config_print(config, true, stdout);
@@ -97,7 +120,8 @@ static int check_config(const struct config *config, const struct options *optio
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
         config_model_notes(config, print_note, NULL);
-        config_root_notes(config, print_note, NULL);
+        if (service == NULL)
+            config_root_notes(config, print_note, NULL);
         if (set != NULL)
             certificate_set_describe(set, print_certificate_note, NULL);
         config_acme_describe(config, stdout);
@@ -109,14 +133,21 @@ static int check_config(const struct config *config, const struct options *optio
 /* Loads the configuration and runs, checks or prints it. Returns the exit status. */
 static int run_with_config(const struct options *options, enum options_action action)
 {
-    struct config *config = load_or_print_errors(options);
+    struct service service;
+    struct config *config;
+    char why[512];
     int status;
 
+    if (options->as_service && service_enter(&service, why, sizeof(why)) != 0)
+        return print_failure(why);
+    if (options->as_service)
+        print_service(&service);
+    config = load_or_print_errors(options);
     if (config == NULL)
         return EXIT_FAILURE;
     if (action == OPTIONS_RUN)
         return master_run(config, options);
-    status = check_config(config, options, action);
+    status = check_config(config, options, options->as_service ? &service : NULL, action);
     config_free(config);
     free(config);
     return status;

@@ -32,11 +32,11 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0}};
 
 /* '+': stop at the first operand; ':': getopt prints no messages. */
-static const char short_options[] = "+:f:o:dtTS:Vh";
+static const char short_options[] = "+:f:o:dtATS:Vh";
 
 void options_print_usage(FILE *out)
 {
-    fprintf(out, "usage: " PROGRAM " [-d | -t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
+    fprintf(out, "usage: " PROGRAM " [-d | -t [-A] | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
                  "       " PROGRAM " -S DIRECTORY\n"
                  "Serves the files of a directory over HTTP. Every configuration key has a\n"
                  "default.\n\n");
@@ -110,6 +110,10 @@ static enum options_action parse_options(struct options *options, const char **o
         letter = getopt_long(argc, argv, short_options, long_options, NULL);
         switch (letter) {
         case -1:
+            if (optind == argc && options->as_service && action != OPTIONS_CHECK) {
+                fputs(PROGRAM ": --as-service needs -t\n", errors);
+                return usage_error(errors);
+            }
             if (optind == argc)
                 return action;
             fputs(PROGRAM ": '", errors);
@@ -127,6 +131,9 @@ static enum options_action parse_options(struct options *options, const char **o
             break;
         case 't':
             action = action == OPTIONS_DUMP ? OPTIONS_DUMP : OPTIONS_CHECK;
+            break;
+        case 'A':
+            options->as_service = true;
             break;
         case 'T':
             action = OPTIONS_DUMP;

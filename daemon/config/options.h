@@ -27,6 +27,7 @@ struct options {
     size_t override_count;
     const char *directory; /* of -S, points into argv */
     bool detach;           /* run in the background */
+    bool as_service;       /* of -t */
     char **argv;           /* to start the same command again, for an upgrade */
 };
 

@@ -351,24 +351,32 @@ static bool may_open_log(const char *text, char *why, size_t size)
     return false;
 }
 
-int log_files_check_access(const struct config *config, char *why, size_t size)
+/* LOG as in explain_log(). */
+static int check_log(uint32_t log, const char *text, void (*report)(const char *why))
+{
+    char cause[128], why[PATH_MAX + 256];
+
+    if (may_open_log(text, cause, sizeof(cause)))
+        return 0;
+    explain_log(log, text, cause, why, sizeof(why));
+    report(why);
+    return -1;
+}
+
+int log_files_check_access(const struct config *config, void (*report)(const char *why))
 {
     const char *const texts[] = {
         [LOG_ACCESS] = config->log_access, [LOG_ERROR] = config->log_error};
-    char cause[128];
+    int result = 0;
 
     for (uint32_t log = 0; log < LOG_KINDS; log++)
-        if (!may_open_log(texts[log], cause, sizeof(cause))) {
-            explain_log(log, texts[log], cause, why, size);
-            return -1;
-        }
+        if (check_log(log, texts[log], report) != 0)
+            result = -1;
     for (size_t i = 0; i < config->host_count; i++)
         if (config->hosts[i].given[HOST_KEY_access_log] &&
-            !may_open_log(config->hosts[i].access_log, cause, sizeof(cause))) {
-            explain_log(LOG_KINDS, config->hosts[i].access_log, cause, why, size);
-            return -1;
-        }
-    return 0;
+            check_log(LOG_KINDS, config->hosts[i].access_log, report) != 0)
+            result = -1;
+    return result;
 }
 
 /* Makes the targets, and room for their descriptors. */

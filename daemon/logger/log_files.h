@@ -83,10 +83,10 @@ int log_file_open(const char *text, int fallback, char *why, size_t size);
 int log_files_check(const struct config *config, char *why, size_t size);
 
 /*
- * Checks that this process could open the logs of CONFIG, without creating one. Returns 0, or -1
- * with WHY.
+ * Checks that this process could open the logs of CONFIG, without creating one. Calls REPORT for
+ * each that it could not. Returns 0, or -1 if there is one.
  */
-int log_files_check_access(const struct config *config, char *why, size_t size);
+int log_files_check_access(const struct config *config, void (*report)(const char *why));
 
 /*
  * Opens the logs of CONFIG, except those that are off; no host has an entry in the targets yet. If

@@ -7,6 +7,7 @@
 #include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
 #include "daemon/config/load.h"
+#include "daemon/sandbox/identity.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/tickets.h"
@@ -313,6 +314,10 @@ static int start_master(struct master *master)
                   strerror(errno));
         return -1;
     }
+    if (geteuid() != 0 && identity_check_drop() != 0)
+        return fail_start("the server has capabilities that its other processes cannot drop, as "
+                          "capset(2) is filtered: allow it (SystemCallFilter=capset), or take the "
+                          "capabilities away and serve on webserverd.socket");
     master->base = event_base_new();
     if (master->base == NULL)
         return fail_start("cannot create the event loop");

@@ -6,6 +6,7 @@
 #include "daemon/master/master.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/segment_reader.h"
 #include "daemon/config/hosts.h"
 #include "daemon/config/value.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,19 +55,65 @@ static bool is_served(const char *listening, const struct config_address *addres
     return false;
 }
 
-static int check_addresses(const struct config *config, char *why, size_t size)
+static int check_addresses(const struct config *config, bool activated,
+                           void (*report)(const char *why))
 {
-    char listening[sizeof(((struct segment_header *)NULL)->listening)];
+    char listening[sizeof(((struct segment_header *)NULL)->listening)], why[512];
+    int result = 0;
 
     find_served(config->server_name, listening, sizeof(listening));
-    for (size_t i = 0; i < config->server_listen.count; i++)
-        if (!is_served(listening, &config->server_listen.item[i]) &&
-            listen_socket_check(&config->server_listen.item[i], "server.listen", why, size) != 0)
-            return -1;
-    for (size_t i = 0; i < config->metrics_listen.count && listening[0] == '\0'; i++)
-        if (listen_socket_check(&config->metrics_listen.item[i], "metrics.listen", why, size) != 0)
-            return -1;
-    return 0;
+    for (size_t i = 0; i < config->server_listen.count && !activated; i++) {
+        const struct config_address *address = &config->server_listen.item[i];
+
+        if (is_served(listening, address) ||
+            listen_socket_check(address, "server.listen", why, sizeof(why)) == 0)
+            continue;
+        report(why);
+        result = -1;
+    }
+    for (size_t i = 0; i < config->metrics_listen.count && listening[0] == '\0'; i++) {
+        if (listen_socket_check(&config->metrics_listen.item[i], "metrics.listen", why,
+                                sizeof(why)) == 0)
+            continue;
+        report(why);
+        result = -1;
+    }
+    return result;
+}
+
+/* Certificates and keys */
+
+static int check_readable(const struct config_words *files, void (*report)(const char *why))
+{
+    char why[PATH_MAX + 256];
+    int result = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (faccessat(AT_FDCWD, files->item[i], R_OK, AT_EACCESS) == 0 || errno != EACCES)
+            continue; /* reading it says more */
+        snprintf(why, sizeof(why),
+                 "[tls] %s: %s (for a service: LoadCredential=, or a group that may read it, by "
+                 "SupplementaryGroups=)",
+                 files->item[i], strerror(errno));
+        report(why);
+        result = -1;
+    }
+    return result;
+}
+
+static int check_certificates(const struct config *config, void (*report)(const char *why))
+{
+    int result = check_readable(&config->tls_certificate, report);
+
+    result = check_readable(&config->tls_key, report) != 0 ? -1 : result;
+    for (size_t i = 0; i < config->host_count; i++) {
+        const struct config_host *host = &config->hosts[i];
+
+        if (host->given[HOST_KEY_certificate] && (check_readable(&host->certificate, report) != 0 ||
+                                                  check_readable(&host->key, report) != 0))
+            result = -1;
+    }
+    return result;
 }
 
 /* Document roots */
@@ -123,11 +171,12 @@ static const char *find_barred_root_in_child(const struct config *config,
     return barred;
 }
 
-static int check_roots(const struct config *config, char *why, size_t size)
+static int check_roots(const struct config *config, void (*report)(const char *why))
 {
     struct identity identity;
     struct identity_fault fault;
     const char *barred;
+    char why[PATH_MAX + 256];
 
     if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) != 0)
         return 0; /* the configuration has been checked */
@@ -135,18 +184,28 @@ static int check_roots(const struct config *config, char *why, size_t size)
                               : find_barred_root(config, &identity);
     if (barred == NULL)
         return 0;
-    snprintf(why, size,
+    snprintf(why, sizeof(why),
              "the workers run as user %u, who may not enter %s: its files would be answered 403 "
              "(chmod o+rx, or set server.user)",
              (unsigned int)(identity.changes ? identity.uid : geteuid()), barred);
+    report(why);
     return -1;
 }
 
-int preflight_check(const struct config *config, char *why, size_t size)
+int preflight_check(const struct config *config, bool activated, void (*report)(const char *why))
 {
-    return log_files_check(config, why, size) == 0 &&
-                   log_files_check_access(config, why, size) == 0 &&
-                   check_addresses(config, why, size) == 0 && check_roots(config, why, size) == 0
-               ? 0
-               : -1;
+    const int results[] = {
+        log_files_check_access(config, report),
+        check_addresses(config, activated, report),
+        check_certificates(config, report),
+        check_roots(config, report),
+    };
+    char why[512];
+    int result = log_files_check(config, why, sizeof(why));
+
+    if (result != 0)
+        report(why);
+    for (size_t i = 0; i < ARRAY_LENGTH(results); i++)
+        result = results[i] != 0 ? -1 : result;
+    return result;
 }

@@ -153,6 +153,16 @@ static int drop_capabilities(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
+int identity_check_drop(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    if (syscall(SYS_capget, &header, sets) != 0 || !has_capabilities(sets))
+        return 0;
+    return (int)syscall(SYS_capset, &header, sets);
+}
+
 int identity_switch(const struct identity *identity)
 {
     if (identity->changes && (initgroups(identity->user, identity->gid) != 0 ||

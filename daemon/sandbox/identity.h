@@ -37,6 +37,12 @@ int identity_check(const char *user, const char *group, bool *group_at_fault, ch
                    size_t size);
 
 /*
+ * In the master: changes nothing. Returns 0, or -1 with errno if this process has capabilities that
+ * the others, of the same user, could not drop, because a service manager filters capset(2).
+ */
+int identity_check_drop(void);
+
+/*
  * In a worker with one thread: switches to IDENTITY and drops all capabilities. Returns 0, or -1
  * with errno.
  */

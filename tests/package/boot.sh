@@ -28,6 +28,7 @@ enter() {
     cd "$root"
     pivot_root . mnt
     umount -l /mnt
+    mount --make-rshared / # as systemd expects of a container: it mounts credentials in a namespace of its own
     container=unshare exec chroot . /lib/systemd/systemd
 }
 

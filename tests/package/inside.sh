@@ -94,11 +94,17 @@ serves_privileged_ports() {
     printf '[Service]\nLoadCredential=a.pem:%s.pem\nLoadCredential=a.key:%s.key\n' /etc/webserverd/made/localhost{,} >"$drop_in/key.conf"
     printf '[tls]\ncertificate = /run/credentials/webserverd.service/a.pem\nkey = /run/credentials/webserverd.service/a.key\n' >>"$config"
     systemctl daemon-reload
+    webserverd -t --as-service -f "$config" >check.txt 2>&1 || fail "the check as the service: $(<check.txt)"
+    ! webserverd -t --as-service -f "$config" -o 'server.listen=*:80' -o tls.key=/etc/webserverd/made/localhost.key >check.txt 2>&1 ||
+        fail "the check as the service passes: $(<check.txt)"
+    grep -q 'cannot listen on \*:80: Permission denied' check.txt || fail "port 80 is not named: $(<check.txt)"
+    grep -q '/etc/webserverd/made/localhost.key: Permission denied' check.txt || fail "the key is not named: $(<check.txt)"
     systemctl stop webserverd.service
     systemctl enable --now webserverd.socket webserverd-https.socket
     systemctl start webserverd.service || fail "the service does not start on the sockets"
     until_true "a page on port 80" curl -sf --max-time 60 http://127.0.0.1/
     curl -skf --max-time 60 https://127.0.0.1/ >page.txt || fail "no page on port 443"
+    webserverd -t --as-service -f "$config" -o 'server.listen=*:80' >check.txt 2>&1 || fail "the check with the sockets: $(<check.txt)"
     systemctl stop webserverd.service webserverd.socket webserverd-https.socket
     cp config.before "$config"
     rm -r /etc/webserverd/made "$drop_in"

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +259,93 @@ static void check_refuses_logs_without_descriptors(void **state)
     assert_int_equal(status, 0);
 }
 
+/* A systemctl that shows UNIT, in the working directory, which is the only one in PATH. */
+static void write_systemctl(const char *unit)
+{
+    FILE *file = fopen("systemctl", "w");
+
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n[ $1 = cat ] || exit 0\nprintf '%%s' '%s'\n", unit);
+    fclose(file);
+    assert_int_equal(chmod("systemctl", 0755), 0);
+}
+
+/* In a child, because it becomes another user. Each expected line is in the output. */
+static void check_as_service(const char *unit, const char *line, int status,
+                             const char *const *expected)
+{
+    pid_t child;
+    int ended;
+
+    write_systemctl(unit);
+    child = fork();
+    if (child == 0) {
+        char path[256];
+        const struct result *result;
+
+        assert_non_null(getcwd(path, sizeof(path)));
+        setenv("PATH", path, 1);
+        result = call_main(line);
+        for (; *expected != NULL; expected++)
+            if (strstr(result->out, *expected) == NULL && strstr(result->err, *expected) == NULL)
+                fail_msg("'%s' is not in:\n%s%s", *expected, result->out, result->err);
+        assert_int_equal(result->status, status);
+        _exit(EXIT_SUCCESS);
+    }
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    assert_int_equal(unlink("systemctl"), 0);
+}
+
+static void check_as_service_names_what_the_service_cannot_open(void **state)
+{
+    static const char *const faults[] = {
+        "note: checked as webserverd.service: user daemon (1), no capabilities\n",
+        "cannot listen on 127.0.0.1:79: Permission denied",
+        "localhost.key: Permission denied (for a service: LoadCredential=",
+        "cannot open the access log /root/access.log: Permission denied", NULL};
+    static const char *const good[] = {
+        "note: checked as webserverd.service: user daemon (1), capabilities CAP_NET_BIND_SERVICE, "
+        "credentials a.key\n",
+        "is valid", NULL};
+    static const char *const no_credential[] = {
+        "LoadCredential=a.key:/none: No such file or directory: the service does not start", NULL};
+    static const char *const no_capset[] = {"leaves out capset: the service does not start", NULL};
+    static const char unit[] = "# /lib/systemd/system/webserverd.service\n[Unit]\nUser=none\n"
+                               "[Service]\nUser=bin\n"
+                               "LoadCredential=a.key:/none\n"
+                               "AmbientCapabilities=\nCapabilityBoundingSet=\n";
+    char path[256], changed[1024];
+
+    (void)state;
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0)
+        skip();
+    assert_int_equal(chmod("localhost.key", 0600), 0);
+    assert_int_equal(chmod("good.ini", 0644), 0);
+    snprintf(changed, sizeof(changed), "%s# drop-in\n[Service]\nUser=daemon\nLoadCredential=\n",
+             unit);
+    check_as_service(
+        changed,
+        "-t --as-service -f good.ini " TLS "localhost.key -o "
+        "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=/root/access.log",
+        EXIT_FAILURE, faults);
+    assert_non_null(getcwd(path, sizeof(path)));
+    snprintf(changed, sizeof(changed),
+             "%s# drop-in\n[Service]\nUser=daemon\nLoadCredential=\n"
+             "LoadCredential=a.key:%s/localhost.key\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
+             "CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n",
+             unit, path);
+    check_as_service(changed,
+                     "-t -A -f good.ini " TLS "/run/credentials/webserverd.service/a.key -o "
+                     "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=off",
+                     EXIT_SUCCESS, good);
+    check_as_service(unit, "-t -A -f good.ini", EXIT_FAILURE, no_credential);
+    check_as_service("[Service]\nUser=daemon\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
+                     "SystemCallFilter=@system-service\nSystemCallFilter=~@aio @privileged\n",
+                     "-t -A -f good.ini", EXIT_FAILURE, no_capset);
+    check("-A", OPTIONS_EXIT_USAGE, "", "webserverd: --as-service needs -t\ntry webserverd -h\n");
+}
+
 static void certificate_that_exists_is_not_replaced(void **state)
 {
     (void)state;
@@ -306,6 +394,7 @@ int main(void)
         cmocka_unit_test(faulty_configuration_fails_whatever_the_action),
         cmocka_unit_test(check_reads_certificates_and_keys),
         cmocka_unit_test(check_refuses_logs_without_descriptors),
+        cmocka_unit_test(check_as_service_names_what_the_service_cannot_open),
         cmocka_unit_test(certificate_that_exists_is_not_replaced),
         cmocka_unit_test(version_names_the_sandbox),
         cmocka_unit_test(help_prints_usage_and_unknown_option_is_an_error),

@@ -388,24 +388,44 @@ static void ambient_capabilities_may_be_missing_but_not_stay(void **state)
 }
 
 /* As a service manager that grants no capabilities and filters the calls of @privileged. */
+static bool filter_capset(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    return filter != NULL &&
+           seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(capset), 0) == 0 &&
+           seccomp_load(filter) == 0;
+}
+
 static int switch_without_capabilities_and_capset(void)
 {
     const struct identity same = {.changes = false};
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
     if (become_nobody() != 0)
         return 20;
-    if (filter == NULL ||
-        seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(capset), 0) != 0 ||
-        seccomp_load(filter) != 0)
+    if (!filter_capset())
         return 21;
-    return identity_switch(&same) == 0 ? 0 : 22;
+    if (identity_check_drop() != 0)
+        return 22;
+    return identity_switch(&same) == 0 ? 0 : 23;
+}
+
+static int check_with_capabilities_and_without_capset(void)
+{
+    if (geteuid() != 0)
+        return 0;
+    if (identity_check_drop() != 0)
+        return 24;
+    if (!filter_capset())
+        return 25;
+    return identity_check_drop() != 0 && errno == EPERM ? 0 : 26;
 }
 
 static void without_capabilities_capset_is_not_called(void **state)
 {
     (void)state;
     expect_success_in_child(switch_without_capabilities_and_capset);
+    expect_success_in_child(check_with_capabilities_and_without_capset);
 }
 
 int main(void)
