@@ -70,6 +70,7 @@
 #include "common/instance.h"
 #include "common/log_ring.h"
 #include "common/macros.h"
+#include "common/span.h"
 #include "common/tables.h"
 
 #include <assert.h>
@@ -96,10 +97,11 @@ enum {
     SEGMENT_TOKEN_WORDS = 16,     /* token: 127 bytes and the NUL */
     SEGMENT_THUMBPRINT_WORDS = 6, /* thumbprint: 43 bytes, and NULs */
     SEGMENT_CERTIFICATES_MAX = 128,
-    SEGMENT_ISSUER_WORDS = 16,    /* issuer: 127 bytes and the NUL */
-    SEGMENT_FAILURE_WORDS = 24,   /* last error: 191 bytes and the NUL */
-    SEGMENT_THREAD_NAME = 16,     /* bytes of an entry of NAMES, the NUL included */
-    SEGMENT_MASTER_EVENTS = 1024, /* slots of the event rings */
+    SEGMENT_ISSUER_WORDS = 16,      /* issuer: 127 bytes and the NUL */
+    SEGMENT_FAILURE_WORDS = 24,     /* last error: 191 bytes and the NUL */
+    SEGMENT_PAGE_BYTES = 32 * 1024, /* of maintenance */
+    SEGMENT_THREAD_NAME = 16,       /* bytes of an entry of NAMES, the NUL included */
+    SEGMENT_MASTER_EVENTS = 1024,   /* slots of the event rings */
     SEGMENT_CHILD_EVENTS = 256,
 };
 
@@ -304,6 +306,8 @@ struct segment_maintenance {
     _Alignas(CACHE_LINE) _Atomic uint32_t hosts; /* in maintenance; UINT32_MAX: all, 0: none */
     _Atomic uint32_t retry_after_s;
     _Atomic uint64_t host[SEGMENT_HOSTS_MAX / 64]; /* a bit for each entry of HOSTS */
+    _Atomic uint64_t page;            /* its length * 2 + number of the text; 0: none */
+    char text[2][SEGMENT_PAGE_BYTES]; /* a new page goes into the other one: responses have this */
 };
 
 /* A certificate in use; written by the master. `sequence` as in struct segment_activity. */
@@ -629,6 +633,19 @@ static inline struct segment_hits *segment_hits_of(const struct segment *segment
 static inline struct segment_maintenance *segment_maintenance(const struct segment *segment)
 {
     return (struct segment_maintenance *)segment_at(segment, SEGMENT_MAINTENANCE, 0);
+}
+
+/*
+ * The page of the command maintenance, in the segment; no bytes: none. It stays as it is until the
+ * command has given the second page after it.
+ */
+static inline struct span segment_maintenance_page(const struct segment *segment)
+{
+    const struct segment_maintenance *all = segment_maintenance(segment);
+    uint64_t page = atomic_load_explicit(&all->page, memory_order_acquire);
+
+    return page / 2 <= SEGMENT_PAGE_BYTES ? (struct span){all->text[page % 2], (size_t)(page / 2)}
+                                          : (struct span){all->text[0], 0};
 }
 
 /* True if all hosts are, or the one with ENTRY of HOSTS. */

@@ -153,6 +153,9 @@ static void print_maintenance_reply(const char *command, const json_t *answer, F
             text_of(answer, "retry_after_s", text, sizeof(text)));
     json_array_foreach(json_object_get(answer, "hosts"), i, host)
         fprintf(out, "%s %s", i > 0 ? "," : "", host_in_maintenance(host));
+    if (number_of(answer, "page_bytes") > 0)
+        fprintf(out, ", with a page of %s bytes",
+                text_of(answer, "page_bytes", text, sizeof(text)));
     fputc('\n', out);
 }
 

@@ -761,3 +761,6 @@ void maintenance_end(const struct master *master, const char *why);
 struct control_reply command_run(void *owner, char *line, unsigned uid, int pid);
 
 #endif
+/* Continues that of the old master, to which predecessor_attach() has attached. */
+void maintenance_inherit(struct master *master);
+

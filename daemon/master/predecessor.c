@@ -249,6 +249,7 @@ int predecessor_attach(struct master *master, char *why, size_t size)
     atomic_store(&segment_master(&master->segment)->counted_since_ns,
                  segment_counted_since_ns(&old->map));
     predecessor_count(master);
+    maintenance_inherit(master);
     return 0;
 }
 

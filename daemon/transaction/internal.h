@@ -201,6 +201,9 @@ enum transaction_result reply_redirect(struct transaction *transaction, int stat
  */
 enum transaction_result reply_error(struct transaction *transaction, int status);
 
+/* Composes a 503 with the page of the command maintenance, else as reply_error(). May wait. */
+enum transaction_result reply_maintenance(struct transaction *transaction);
+
 /* Composes a 503, counted as rejected, because the offload queue is full. Does not wait. */
 enum transaction_result reply_queue_full(struct transaction *transaction);
 

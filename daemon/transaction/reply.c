@@ -242,7 +242,20 @@ static int choose_page_variant(struct transaction *transaction, struct resource 
     return failed == LOOKUP_MUST_WAIT ? failed : 0;
 }
 
-static enum transaction_result put_error(struct transaction *transaction, int status)
+/* PAGE has no coding, and stays until the end of the response. */
+static enum transaction_result put_error_page(struct transaction *transaction, int status,
+                                              struct span page)
+{
+    put_error_head(transaction, status, CODING_IDENTITY, page.length);
+    if (wants_body(transaction))
+        transaction->context->output.body =
+            (struct body_source){.memory = page.start, .left = page.length};
+    return TRANSACTION_DONE;
+}
+
+/* GIVEN: the page; no bytes: that of the site, else the built-in one. */
+static enum transaction_result put_error(struct transaction *transaction, int status,
+                                         struct span given)
 {
     char path[TARGET_PATH_MAX] UNINITIALIZED;
     size_t length = error_page_path(transaction, status, path);
@@ -251,6 +264,8 @@ static enum transaction_result put_error(struct transaction *transaction, int st
     struct resource *page;
     int failed = ENOENT;
 
+    if (given.length > 0)
+        return put_error_page(transaction, status, given);
     if (length > 0 && access_permits_now(transaction, path))
         failed = lookup_path(transaction, path, length, &page);
     if (failed == 0 && page->coded_only) {
@@ -262,15 +277,8 @@ static enum transaction_result put_error(struct transaction *transaction, int st
     transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
-    if (failed != 0) {
-        struct span built_in = response_error_page(status);
-
-        put_error_head(transaction, status, CODING_IDENTITY, built_in.length);
-        if (wants_body(transaction))
-            transaction->context->output.body =
-                (struct body_source){.memory = built_in.start, .left = built_in.length};
-        return TRANSACTION_DONE;
-    }
+    if (failed != 0)
+        return put_error_page(transaction, status, response_error_page(status));
     transaction->varies |= page->varies;
     put_error_head(transaction, status, page->coding, page->body_length);
     transaction->varies = varies;
@@ -279,7 +287,8 @@ static enum transaction_result put_error(struct transaction *transaction, int st
 }
 
 /* A request that is refused before its path is looked up still gets the fields for its path. */
-enum transaction_result reply_error(struct transaction *transaction, int status)
+static enum transaction_result reply_error_with(struct transaction *transaction, int status,
+                                                struct span page)
 {
     struct target target UNINITIALIZED;
     const char *known = transaction->path;
@@ -288,9 +297,22 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
     if (known == NULL && transaction->request->target.start != NULL &&
         target_canonical(transaction->request->target, &target) == 0)
         transaction->path = target.path;
-    result = put_error(transaction, status);
+    result = put_error(transaction, status, page);
     transaction->path = known;
     return result;
+}
+
+enum transaction_result reply_error(struct transaction *transaction, int status)
+{
+    return reply_error_with(transaction, status, (struct span){NULL, 0});
+}
+
+enum transaction_result reply_maintenance(struct transaction *transaction)
+{
+    const struct segment *segment = transaction->context->worker->segment;
+
+    transaction->retry_after_s = segment_maintenance(segment)->retry_after_s;
+    return reply_error_with(transaction, 503, segment_maintenance_page(segment));
 }
 
 enum transaction_result reply_queue_full(struct transaction *transaction)

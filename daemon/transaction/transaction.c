@@ -150,11 +150,8 @@ static enum transaction_result respond_to_request(struct transaction *transactio
     if (UNLIKELY(challenge_is_pending(transaction)) && handler_challenge(transaction, &challenged))
         return challenged;
     if (UNLIKELY(segment_is_in_maintenance(transaction->context->worker->segment,
-                                           transaction->site->host))) {
-        transaction->retry_after_s =
-            segment_maintenance(transaction->context->worker->segment)->retry_after_s;
-        return reply_error(transaction, 503);
-    }
+                                           transaction->site->host)))
+        return reply_maintenance(transaction);
     if (UNLIKELY(transaction->client->secure) && transaction->context->worker->sites.count > 1 &&
         is_misdirected(transaction))
         return reply_error(transaction, 421);

@@ -138,10 +138,26 @@ def maintenance_answers_503_until_it_ends(bench):
         expect(answers(), [200, 200, 200, 503], "only these")
         expect_in("maintenance: 503 with Retry-After 300 s for all hosts", server.control("maintenance", "on"), "reply")
         expect(answers(), [503] * 4, "all")
+        server.put("www/away.html", "<p>away")
+        page = str(server.directory / "www/away.html")
+        expect_in("with a page of 7 bytes", server.control("maintenance", "on", "--page", page), "reply")
+        response = server.get("/page.html")
+        expect((response.status, response.body, response["retry-after"], response["content-type"]),
+               (503, b"<p>away", "300", "text/html; charset=utf-8"), "page")
+        expect(server.get("/page.html", method="HEAD")["content-length"], "7", "HEAD")
+        before = server.status()["pid"]
+        server.control("upgrade")
+        until(lambda: server.process.poll() is not None and server.status()["pid"] != before, "new master")
+        expect((answers(), server.get("/").body), ([503] * 4, b"<p>away"), "after an upgrade")
         server.control("reload")
         expect(answers(), [200] * 4, "after a reload")
         expect_in("maintenance: off", server.control("maintenance"), "reply")
         for words, message in ((("of",), "invalid word 'of'"), (("on", "--host", "x.example"), "has the name 'x.example'"),
-                               (("on", "--retry-after", "0s"), "invalid time '0s'"), (("on", "--page", "x"), "unknown option"),
+                               (("on", "--retry-after", "0s"), "invalid time '0s'"), (("on", "--page", "x"), "invalid page 'x'"),
+                               (("on", "--page", "/none.html"), "/none.html: No such file"), (("on", "--page", "/"), "not a file"),
+                               (("off", "--page", "/"), "unknown option '--page' (valid: --host)"),
                                (("on", "--host"), "missing value")):
             expect_in(message, server.control("maintenance", *words, check=False), str(words))
+        pid = server.status()["pid"]
+        server.control("stop")
+        until(lambda: has_ended(pid), "end of the new master")
