@@ -68,6 +68,8 @@ const char *const log_protocol_names[LOG_PROTOCOLS] = {
 };
 static_assert(LOG_PROTOCOLS <= 4, "a protocol has 2 bits");
 
+const char *const log_coding_names[LOG_CODINGS] = {"identity", "gzip", "zstd", "br"};
+
 static size_t cut_length(struct span text, size_t most)
 {
     return text.length < most ? text.length : most;
@@ -82,7 +84,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     size_t agent = cut_length(record->agent, LOG_AGENT_MAX);
     size_t user = cut_length(record->user, LOG_USER_MAX);
     size_t host = cut_length(record->requested_host, LOG_HOST_MAX);
-    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + host + 7) / 8;
+    size_t id = cut_length(record->request_id, LOG_REQUEST_ID_MAX);
+    uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + host + id + 7) / 8;
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
     words[count - 1] = 0; /* padding */
@@ -92,7 +95,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     words[2] = (record->duration_ns & duration_mask) | (uint64_t)host << LOG_DURATION_BITS;
     words[3] = record->body_bytes | (uint64_t)record->streams << LOG_BODY_BITS;
     memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
-    words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32 |
+    words[6] = line | (uint64_t)record->coding << 13 | (uint64_t)(id >> 5) << 15 |
+               (uint64_t)referer << 16 | (uint64_t)(id & 0x1f) << 27 | (uint64_t)agent << 32 |
                (uint64_t)(record->tls / TLS_GROUP) << 45 |
                (uint64_t)(record->tls % TLS_GROUP) << 48 | (uint64_t)record->protocol << 54 |
                (uint64_t)user << 56;
@@ -106,6 +110,8 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
         memcpy(text + line + referer + agent, record->user.start, user);
     if (host > 0)
         memcpy(text + line + referer + agent + user, record->requested_host.start, host);
+    if (id > 0)
+        memcpy(text + line + referer + agent + user + host, record->request_id.start, id);
     return count;
 }
 
@@ -114,21 +120,40 @@ static bool is_known_version(uint64_t first)
     return (first >> 32 & 0xff) == LOG_RECORD_VERSION;
 }
 
+/* The lengths of the texts of a record with these words 2 and 6. */
+struct text_lengths {
+    size_t line, referer, agent, user, host, id;
+};
+
+static struct text_lengths read_lengths(uint64_t word2, uint64_t word6)
+{
+    return (struct text_lengths){
+        .line = word6 & 0x1fff,
+        .referer = word6 >> 16 & 0x7ff,
+        .agent = word6 >> 32 & 0x1fff,
+        .user = word6 >> 56,
+        .host = word2 >> LOG_DURATION_BITS,
+        .id = (word6 >> 27 & 0x1f) | (word6 >> 15 & 1) << 5,
+    };
+}
+
+static uint64_t record_words(const struct text_lengths *of)
+{
+    return LOG_RECORD_HEAD_WORDS +
+           (of->line + of->referer + of->agent + of->user + of->host + of->id + 7) / 8;
+}
+
 int log_record_unpack(const uint64_t *words, struct log_record *record)
 {
     const char *text = (const char *)(words + LOG_RECORD_HEAD_WORDS);
     uint64_t count = log_ring_words(words[0]);
-    size_t line, referer, agent, user, host;
+    struct text_lengths of;
 
     if (!is_known_version(words[0]) || count < LOG_RECORD_HEAD_WORDS ||
         count > LOG_RECORD_WORDS_MAX)
         return -1;
-    line = words[6] & 0xffff;
-    referer = words[6] >> 16 & 0xffff;
-    agent = words[6] >> 32 & 0x1fff;
-    user = words[6] >> 56;
-    host = words[2] >> LOG_DURATION_BITS;
-    if (LOG_RECORD_HEAD_WORDS + (line + referer + agent + user + host + 7) / 8 != count)
+    of = read_lengths(words[2], words[6]);
+    if (record_words(&of) != count)
         return -1;
     record->host = (uint16_t)(words[0] >> 16);
     record->host_name = (struct span){.length = 0};
@@ -141,11 +166,13 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->body_bytes = words[3] & ((UINT64_C(1) << LOG_BODY_BITS) - 1);
     record->streams = (uint16_t)(words[3] >> LOG_BODY_BITS);
     memcpy(record->address, &words[4], CLIENT_ADDRESS_BYTES);
-    record->request_line = (struct span){text, line};
-    record->referer = (struct span){text + line, referer};
-    record->agent = (struct span){text + line + referer, agent};
-    record->user = (struct span){text + line + referer + agent, user};
-    record->requested_host = (struct span){text + line + referer + agent + user, host};
+    record->coding = (uint8_t)(words[6] >> 13 & 3);
+    record->request_line = (struct span){text, of.line};
+    record->referer = (struct span){text += of.line, of.referer};
+    record->agent = (struct span){text += of.referer, of.agent};
+    record->user = (struct span){text += of.agent, of.user};
+    record->requested_host = (struct span){text += of.user, of.host};
+    record->request_id = (struct span){text + of.host, of.id};
     return 0;
 }
 
@@ -160,19 +187,14 @@ enum { CHAIN = 64 }; /* consecutive plausible records that prove the start of th
 /* Length of the record at POSITION; 0 if the words there cannot be a record. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
 {
-    uint64_t first = ring_word_at(ring, position), count = log_ring_words(first), lengths;
+    uint64_t first = ring_word_at(ring, position), count = log_ring_words(first);
+    struct text_lengths of;
 
     if (!is_known_version(first) || count < LOG_RECORD_HEAD_WORDS || count > LOG_RECORD_WORDS_MAX ||
         count > head - position)
         return 0;
-    lengths = ring_word_at(ring, position + 6);
-    if (LOG_RECORD_HEAD_WORDS +
-            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0x1fff) +
-             (lengths >> 56) + (ring_word_at(ring, position + 2) >> LOG_DURATION_BITS) + 7) /
-                8 !=
-        count)
-        return 0;
-    return count;
+    of = read_lengths(ring_word_at(ring, position + 2), ring_word_at(ring, position + 6));
+    return record_words(&of) == count ? count : 0;
 }
 
 uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head)
@@ -193,7 +215,7 @@ uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t h
 }
 
 static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX +
-                   2 * LOG_HOST_MAX) +
+                   2 * LOG_HOST_MAX + LOG_REQUEST_ID_MAX) +
                       512 <
                   LOG_LINE_MAX,
               "an escaped byte takes up to six");
@@ -479,6 +501,18 @@ static char *put_json(char *to, const struct log_record *record)
     to = put_protocol(to, record);
     if (record->tls != 0)
         to = put_tls(to, record->tls);
+    if (record->coding > 0) {
+        const char *coding = log_coding_names[record->coding % LOG_CODINGS];
+
+        to = PUT(to, ",\"coding\":\"");
+        to = put_text(to, coding, strlen(coding));
+        *to++ = '"';
+    }
+    if (record->request_id.length > 0) {
+        to = PUT(to, ",\"request_id\":\"");
+        to = put_escaped(to, record->request_id, put_json_escape);
+        *to++ = '"';
+    }
     *to++ = '}';
     return to;
 }

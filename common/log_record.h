@@ -8,9 +8,10 @@
  *   word 2     duration, ns (56 bits), length of the requested host (8)
  *   word 3     bytes of body sent (48 bits), open streams of the HTTP/2 connection (16)
  *   word 4, 5  client address (see client_address.h)
- *   word 6     lengths: request line, referer (16 bits each), agent (13); TLS group (3),
- *              cipher suite (5), resumed (1); protocol (2), length of the user name (8)
- *   then       the four texts and that host without NUL, padded with zeros to a word
+ *   word 6     lengths: request line (13 bits); content coding (2), bit 5 of the length of the
+ *              request ID (1); referer (11), the other bits of the request ID (5), agent (13); TLS
+ *              group (3), cipher suite (5), resumed (1); protocol (2), length of the user name (8)
+ *   then       the four texts, that host and the request ID without NUL, padded with zeros to a word
  *
  * As a line of the access log:
  *
@@ -25,6 +26,8 @@
  *             over HTTP/2 "streams":4, the open streams of the connection, this one included,
  *             over TLS "tls":"1.3","cipher":"TLS_AES_128_GCM_SHA256","tls_group":"x25519",
  *             "resumed":false
+ *             of a response with a coding "coding":"br", of a request with X-Request-ID
+ *             "request_id":"ID", if [log] fields names them
  *
  * Control characters, quotes, backslashes and all non-ASCII bytes are written as \xHH, in JSON as
  * \u00HH, so a client cannot forge or split a line.
@@ -50,13 +53,15 @@ enum {
     LOG_REFERER_MAX = 1024,
     LOG_AGENT_MAX = 512,
     LOG_USER_MAX = 128,
+    LOG_REQUEST_ID_MAX = 63,
     LOG_BODY_BITS = 48, /* the others of word 3 are the streams */
     LOG_DURATION_BITS = 56,
     LOG_HOST_MAX = 255, /* host_name is not cut */
     LOG_RECORD_WORDS_MAX =
-        LOG_RECORD_HEAD_WORDS +
-        (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX + LOG_USER_MAX + LOG_HOST_MAX + 7) /
-            8,
+        LOG_RECORD_HEAD_WORDS + (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX +
+                                 LOG_USER_MAX + LOG_HOST_MAX + LOG_REQUEST_ID_MAX + 7) /
+                                    8,
+    LOG_CODINGS = 4,
 };
 
 enum log_protocol {
@@ -70,6 +75,9 @@ enum log_protocol {
 /* "HTTP/1.1" and so on, as in request lines; NULL: unknown. */
 extern const char *const log_protocol_names[LOG_PROTOCOLS];
 
+/* "gzip" and so on; the first is identity. */
+extern const char *const log_coding_names[LOG_CODINGS];
+
 struct log_record {
     uint64_t time_ns;
     uint64_t duration_ns; /* below 2^LOG_DURATION_BITS */
@@ -80,6 +88,7 @@ struct log_record {
     uint8_t outcome;       /* enum outcome */
     uint16_t tls;          /* see log_record_tls(); 0: not over TLS */
     uint8_t protocol;      /* enum log_protocol */
+    uint8_t coding;        /* of log_coding_names; 0: none, or not recorded */
     struct span host_name; /* for LOG_FORMAT_JSON; not packed; empty: unknown */
     uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
@@ -87,6 +96,7 @@ struct log_record {
     struct span agent;
     struct span user;           /* whose password was verified; empty: none */
     struct span requested_host; /* as the client sent it; empty: not recorded */
+    struct span request_id;     /* the field X-Request-ID; empty: none, or not recorded */
 };
 
 /*

@@ -1,5 +1,6 @@
 #include "daemon/config/internal.h"
 
+#include "common/log_record.h"
 #include "common/macros.h"
 #include "daemon/base/cgroup.h"
 
@@ -375,6 +376,8 @@ void config_model_notes(const struct config *config, void (*print)(void *context
     const char *model = worker_model_names[config->workers_model];
     char note[CONFIG_ADVICE_MAX];
 
+    if (config->log_fields.count > 0 && config->log_format != LOG_FORMAT_JSON)
+        print(context, "log.fields has no effect without log.format = json");
     if (config->workers_model == MODEL_EVENTS) {
         for (size_t i = 0; i < ARRAY_LENGTH(of_queue); i++)
             note_of_key(config, of_queue[i], model, print, context);
@@ -471,6 +474,32 @@ static void check_keys(struct config_report *report, const struct config_place *
         config_report_error(report, place, "list one key for each certificate, in the same order",
                             "[%s] has %zu certificates and %zu keys", section, certificates->count,
                             keys->count);
+}
+
+static const char *const log_fields[] = {"coding", "request_id"};
+
+bool config_logs_field(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->log_fields.count && config->log_format == LOG_FORMAT_JSON; i++)
+        if (strcmp(config->log_fields.item[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void check_log_fields(struct config_draft *draft)
+{
+    const struct config_words *fields = &draft->config->log_fields;
+
+    for (size_t i = 0; i < fields->count && !draft->faulty[KEY_log_fields]; i++) {
+        size_t known = 0;
+
+        while (known < ARRAY_LENGTH(log_fields) && strcmp(fields->item[i], log_fields[known]) != 0)
+            known++;
+        if (known == ARRAY_LENGTH(log_fields))
+            config_report_error(&draft->report, &draft->set_at[KEY_log_fields],
+                                "valid: coding request_id", "'%.64s' is not a field of the log",
+                                fields->item[i]);
+    }
 }
 
 bool config_has_certificate(const struct config *config)
@@ -663,6 +692,7 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_tls(draft);
     check_proxy(draft);
     check_metrics_addresses(draft);
+    check_log_fields(draft);
     check_metrics_users(draft);
     config_header_check(draft->config, &draft->report);
     config_access_check(draft->config, &draft->report);

@@ -61,6 +61,9 @@ void config_model_notes(const struct config *config, void (*print)(void *context
 void config_root_notes(const struct config *config, void (*print)(void *context, const char *note),
                        void *context);
 
+/* True if lines of the access log have the member NAME of [log] fields. */
+bool config_logs_field(const struct config *config, const char *name);
+
 /* True if [tls] or a [host] names a certificate. */
 bool config_has_certificate(const struct config *config);
 

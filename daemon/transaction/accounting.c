@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+static_assert((int)CODING_COUNT == LOG_CODINGS, "log_coding_names has all, in this order");
+
 /* Counts by host */
 
 static void store_count(_Atomic uint64_t *word, uint64_t value)
@@ -99,7 +101,7 @@ static enum log_protocol protocol_of(const struct request *request)
 }
 
 void accounting_pack(const struct transaction *transaction, int status, enum outcome outcome,
-                     uint64_t body_bytes)
+                     enum coding coding, uint64_t body_bytes)
 {
     struct transaction_context *context = transaction->context;
     struct output_buffer *output = &context->output;
@@ -122,6 +124,10 @@ void accounting_pack(const struct transaction *transaction, int status, enum out
         record.user = transaction->user;
         if (transaction->site->host_logged)
             record.requested_host = transaction->request->host;
+        if (UNLIKELY(transaction->site->coding_logged))
+            record.coding = (uint8_t)coding;
+        if (UNLIKELY(transaction->site->id_logged))
+            request_find_field(transaction->request, SPAN("x-request-id"), &record.request_id);
     }
     memcpy(record.address, transaction->address, sizeof(record.address));
     output->last_record = output->records + output->record_words;

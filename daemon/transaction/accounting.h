@@ -20,9 +20,9 @@ bool accounting_may_begin(const struct transaction_context *context);
 /* The same for WORDS of a record that was packed by another thread. */
 bool accounting_has_room(const struct transaction_context *context, uint64_t words);
 
-/* Packs the record of a response into the output buffer. BODY_BYTES: bytes of the body to send. */
+/* Packs the record of a response into the output buffer. BODY_BYTES: bytes of the body to send, which has CODING. */
 void accounting_pack(const struct transaction *transaction, int status, enum outcome outcome,
-                     uint64_t body_bytes);
+                     enum coding coding, uint64_t body_bytes);
 
 /* Counts, times and logs the response of RECORD, which has been sent or aborted. */
 void accounting_finish(struct transaction_context *context, uint64_t *record, uint64_t now_ns);

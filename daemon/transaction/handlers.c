@@ -310,8 +310,10 @@ static int make_listing(const struct site *site, const struct page_spec *spec, s
     write_listing_fields(spec, &listing, coding, fields);
     if (failed == 0)
         failed = resource_new_page(path, fields, text, length, page);
-    if (failed == 0)
+    if (failed == 0) {
         (*page)->saved_bytes = (uint32_t)(plain_length - length);
+        (*page)->coding = coding;
+    }
     free(text);
     listing_free(&listing);
     return failed;

@@ -127,9 +127,9 @@ static bool wants_body(const struct transaction *transaction)
 
 /* Packs the log record, after the head. BODY_BYTES: length of the body, even if HEAD omits it. */
 static void account_response(const struct transaction *transaction, int status,
-                             enum outcome outcome, uint64_t body_bytes)
+                             enum outcome outcome, enum coding coding, uint64_t body_bytes)
 {
-    accounting_pack(transaction, status, outcome, wants_body(transaction) ? body_bytes : 0);
+    accounting_pack(transaction, status, outcome, coding, wants_body(transaction) ? body_bytes : 0);
 }
 
 static void release_resource(const struct transaction *transaction, struct resource *resource)
@@ -201,7 +201,7 @@ static void put_error_head(const struct transaction *transaction, int status, en
     put_fields(transaction, (struct span){extra, strlen(extra)});
     put_fields(transaction, (struct span){content, (size_t)content_length});
     end_head(transaction);
-    account_response(transaction, status, OUTCOME_ERROR, length);
+    account_response(transaction, status, OUTCOME_ERROR, coding, length);
 }
 
 /*
@@ -329,7 +329,8 @@ static enum transaction_result put_whole(struct transaction *transaction, struct
 {
     begin_head(transaction, 200);
     put_prepared(transaction, resource->head[transaction->request->version]);
-    account_response(transaction, 200, transaction->outcome, resource->body_length);
+    account_response(transaction, 200, transaction->outcome, resource->coding,
+                     resource->body_length);
     put_whole_body(transaction, resource, owned);
     return TRANSACTION_DONE;
 }
@@ -340,7 +341,7 @@ static enum transaction_result put_not_modified(struct transaction *transaction,
     begin_head(transaction, 304);
     put_prepared(transaction, pieces_of(transaction, resource)->validators);
     end_head(transaction);
-    account_response(transaction, 304, transaction->outcome, 0);
+    account_response(transaction, 304, transaction->outcome, CODING_IDENTITY, 0);
     if (owned)
         release_resource(transaction, resource);
     return TRANSACTION_DONE;
@@ -389,7 +390,7 @@ static enum transaction_result put_part(struct transaction *transaction, struct 
         put_prepared(transaction, pieces->common_fields);
     }
     end_head(transaction);
-    account_response(transaction, 206, transaction->outcome, part.length);
+    account_response(transaction, 206, transaction->outcome, resource->coding, part.length);
     put_body(transaction, resource, part, owned);
     return TRANSACTION_DONE;
 }
@@ -408,7 +409,7 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
     put_fields(transaction, (struct span){fields, (size_t)length});
     put_prepared(transaction, has_fields(transaction) ? pieces->validators : pieces->common_fields);
     end_head(transaction);
-    account_response(transaction, 206, transaction->outcome, parts->length);
+    account_response(transaction, 206, transaction->outcome, resource->coding, parts->length);
     transaction->context->output.body =
         (struct body_source){.resource = resource, .owned = owned, .parts = parts};
     return TRANSACTION_DONE;
@@ -486,7 +487,7 @@ enum transaction_result reply_redirect(struct transaction *transaction, int stat
     put_configured_fields(transaction, status);
     put_fields(transaction, (struct span){field, (size_t)length});
     put_prepared(transaction, note->head[transaction->request->version]);
-    account_response(transaction, status, transaction->outcome, note->body_length);
+    account_response(transaction, status, transaction->outcome, note->coding, note->body_length);
     put_whole_body(transaction, note, true);
     return TRANSACTION_DONE;
 }
@@ -498,7 +499,7 @@ static enum transaction_result put_page_not_modified(struct transaction *transac
     put_configured_fields(transaction, 304);
     put_prepared(transaction, pieces_of(transaction, page)->validators);
     end_head(transaction);
-    account_response(transaction, 304, outcome, 0);
+    account_response(transaction, 304, outcome, CODING_IDENTITY, 0);
     release_resource(transaction, page);
     return TRANSACTION_DONE;
 }
@@ -526,7 +527,7 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
     begin_head(transaction, status);
     put_configured_fields(transaction, status);
     put_prepared(transaction, page->head[transaction->request->version]);
-    account_response(transaction, status, outcome, page->body_length);
+    account_response(transaction, status, outcome, page->coding, page->body_length);
     put_whole_body(transaction, page, true);
     return TRANSACTION_DONE;
 }
@@ -537,6 +538,6 @@ enum transaction_result reply_options(struct transaction *transaction)
     put_configured_fields(transaction, 200);
     put_fields(transaction, SPAN(ALLOWED_FIELD "Content-Length: 0\r\n"));
     end_head(transaction);
-    account_response(transaction, 200, OUTCOME_HIT, 0);
+    account_response(transaction, 200, OUTCOME_HIT, CODING_IDENTITY, 0);
     return TRANSACTION_DONE;
 }

@@ -5,6 +5,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/hash.h"
 #include "daemon/config/hosts.h"
+#include "daemon/config/load.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -241,6 +242,8 @@ static int fill_site(struct site *site, const struct mime_table *mime)
     site->error_pages = own != NULL ? own->error_pages : config->files_error_pages;
     site->autoindex = own != NULL ? own->autoindex : config->files_autoindex;
     site->logged = config_host_is_logged(config, own);
+    site->coding_logged = config_logs_field(config, "coding");
+    site->id_logged = config_logs_field(config, "request_id");
     site->host_logged = config->log_format == LOG_FORMAT_JSON &&
                         (own == NULL || own->name_count > 1 || own->names[0][0] == '*');
     fill_source(site, mime);

@@ -56,7 +56,7 @@ def each_level_of_each_coding_is_decoded(bench):
 
 @test
 def the_smaller_of_br_and_zstd_is_sent_and_made_once(bench):
-    with SiteServer(bench, MORE) as server:
+    with SiteServer(bench, "format = json\nfields = coding\n" + MORE) as server:
         texts = {"/text.html": TEXT, "/words.txt": WORDS, "/one.txt": "a" * 40000, "/page.js": "const x = 1;\n" * 60}
         for path, text in texts.items():
             server.put("www" + path, text)
@@ -78,6 +78,9 @@ def the_smaller_of_br_and_zstd_is_sent_and_made_once(bench):
         server.counted()
         seen = json.loads(run(server.bench.programs / "wsctl", "-s", server.directory / f"{server.name}.sock", "--json", "status"))
         expect(seen["metrics"]["bytes_saved"], saved, "bytes saved, to which HEAD and the file itself add nothing")
+        until(lambda: server.log().count("\n") == server.sent, "all lines of the log")
+        codings = [json.loads(line).get("coding") for line in server.log().splitlines()]
+        expect(codings[:4] + codings[-1:], [response["content-encoding"] for response in first.values()] + [None], "logged codings")
 
 
 @test

@@ -59,7 +59,7 @@ def taken_port_is_reported_in_one_line(bench):
 
 @test
 def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
-    text = "include = more.ini\nsample = 3\nformat = json\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n" \
+    text = "include = more.ini\nsample = 3\nformat = json\nfields = coding request_id\nerror = @/errors\nerror_format = json\n[server]\nwatch = on\n" \
         "[host one.example]\n[host two.example *.two.example]\n"
     server = SiteServer(bench, text)
     more = server.directory / "more.ini"
@@ -75,6 +75,10 @@ def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
         until(lambda: server.log().count("\n") == 8, "three more")
         hosts = [(line["host"], line.get("requested_host")) for line in map(json.loads, server.log().splitlines()[5:])]
         expect(sorted(hosts, key=str), [("*", "other.example"), ("one.example", None), ("two.example", "a.two.example")], "hosts")
+        server.put("www/404.html.gz", "coded")
+        server.get("/404.html.gz/", "X-Request-ID: 5f0c\"1", "x-request-id: 2", version=HTTP1)
+        until(lambda: server.log().count("\n") == 9, "one more")
+        expect(json.loads(server.log().splitlines()[8])["request_id"], '5f0c"1', "request ID")
         more.write_text("[workers]\nprocesses = 3\n")
         until(lambda: server.status()["workers"]["wanted"] == 3, "the reload")
         messages = [json.loads(line) for line in (server.directory / "errors").read_text().splitlines()]

@@ -108,6 +108,18 @@ static void json_names_host(void **state)
     assert_null(strstr(line_of(LOG_FORMAT_COMBINED, &record), "www.example.org"));
 }
 
+static void json_names_coding_and_request_id(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    record.request_id = SPAN("a\"b");
+    record.coding = 3;
+    assert_non_null(
+        strstr(line_of(LOG_FORMAT_JSON, &record),
+               "\"agent\":\"curl/8.0\",\"coding\":\"br\",\"request_id\":\"a\\u0022b\"}\n"));
+}
+
 static void json_names_version_and_cipher_of_tls(void **state)
 {
     static const struct {
@@ -290,7 +302,7 @@ static void longest_line_fits(void **state)
     memset(text, '\n', sizeof(text));
     memset(record.address, 0xab, sizeof(record.address));
     record.request_line = record.referer = record.agent = record.user = record.requested_host =
-        (struct span){text, sizeof(text)};
+        record.request_id = (struct span){text, sizeof(text)};
     assert_int_equal(log_record_pack(&record, words), LOG_RECORD_WORDS_MAX);
     assert_int_equal(log_record_unpack(words, &record), 0);
     for (int format = 0; format < LOG_FORMAT_COUNT; format++)
@@ -306,6 +318,7 @@ int main(void)
         cmocka_unit_test(user_has_the_third_place),
         cmocka_unit_test(json_format),
         cmocka_unit_test(json_names_host),
+        cmocka_unit_test(json_names_coding_and_request_id),
         cmocka_unit_test(json_names_version_and_cipher_of_tls),
         cmocka_unit_test(json_names_protocol_and_streams),
         cmocka_unit_test(every_byte_is_escaped_at_every_offset),

@@ -53,6 +53,8 @@ static void host_round_trips(void **state)
     (void)state;
     record.host = UINT16_MAX;
     record.requested_host = SPAN("a.example:8080");
+    record.request_id = SPAN("5f0c1fd2-2c5b-4c0c-9f3e-2f4f1f1b7f11");
+    record.coding = 3;
     record.user = SPAN("anna");
     record.duration_ns = (UINT64_C(1) << LOG_DURATION_BITS) - 1;
     log_record_pack(&record, words);
@@ -62,6 +64,8 @@ static void host_round_trips(void **state)
     assert_int_equal(copy.duration_ns, record.duration_ns);
     assert_span(copy.user, record.user);
     assert_span(copy.requested_host, record.requested_host);
+    assert_span(copy.request_id, record.request_id);
+    assert_int_equal(copy.coding, record.coding);
 }
 
 static void protocol_and_streams_round_trip(void **state)

@@ -117,7 +117,7 @@ static inline void scene_pack(struct client *client, struct transaction_state *s
                                             .state = state,
                                             .began_ns = SCENE_NOW_NS};
 
-    accounting_pack(&transaction, status, OUTCOME_HIT, body_bytes);
+    accounting_pack(&transaction, status, OUTCOME_HIT, CODING_IDENTITY, body_bytes);
 }
 
 static inline int scene_open(void **state)

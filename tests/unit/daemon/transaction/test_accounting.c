@@ -114,7 +114,7 @@ static void record_of_a_host_without_a_log_is_counted_only(void **state)
         uint64_t head = atomic_load(&context.ring->words->head);
 
         context.output.record_words = 0;
-        accounting_pack(&transaction, 200, OUTCOME_HIT, 0);
+        accounting_pack(&transaction, 200, OUTCOME_HIT, CODING_IDENTITY, 0);
         accounting_finish_all(&context, context.output.records, context.output.record_words);
         assert_int_equal(metric_get(block.metrics, METRIC_requests), requests + 1);
         assert_int_equal(atomic_load(&context.ring->words->head) > head, logged);
