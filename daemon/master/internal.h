@@ -701,7 +701,13 @@ void summary_set_interval(struct master *master, uint32_t interval_ms);
 /* Logs the period since the last summary, and the totals. */
 void summary_log(struct summary *summary, const struct segment *segment);
 
-/* Logs the last summary, unless the interval is 0, and stops the timer. No worker is left. */
+/* Counts from now on for the next summary. */
+void summary_begin(struct master *master);
+
+/*
+ * Logs the last summary, unless the interval is 0, and stops the timer: no worker is left, or a new
+ * master serves, whose totals have the rest.
+ */
 void summary_finish(struct master *master);
 
 /* What fails, and its counters: at most HANDSHAKE_FAILURE_REASONS, then one without text. */
@@ -755,12 +761,12 @@ enum memory_level memory_level_next(enum memory_level level, uint32_t used);
 /* Ends it, if there is one; WHY is for the log. */
 void maintenance_end(const struct master *master, const char *why);
 
+/* Continues that of the old master, to which predecessor_attach() has attached. */
+void maintenance_inherit(struct master *master);
+
 /* --- commands.c --- */
 
 /* Runs a command line. The type is control_run: OWNER is the struct master. */
 struct control_reply command_run(void *owner, char *line, unsigned uid, int pid);
 
 #endif
-/* Continues that of the old master, to which predecessor_attach() has attached. */
-void maintenance_inherit(struct master *master);
-

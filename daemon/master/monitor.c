@@ -340,6 +340,14 @@ static void on_summary_timer(evutil_socket_t fd, short what, void *argument)
     summary_log(&master->monitor.summary, &master->segment);
 }
 
+void summary_begin(struct master *master)
+{
+    struct summary *summary = &master->monitor.summary;
+
+    read_totals(summary, &master->segment, summary->before);
+    summary->since_ns = clock_monotonic_ns();
+}
+
 void summary_set_interval(struct master *master, uint32_t interval_ms)
 {
     struct timeval interval = {.tv_sec = interval_ms / 1000, .tv_usec = interval_ms % 1000 * 1000};
@@ -351,8 +359,7 @@ void summary_set_interval(struct master *master, uint32_t interval_ms)
     event_del(summary->timer);
     if (interval_ms == 0)
         return;
-    read_totals(summary, &master->segment, summary->before);
-    summary->since_ns = clock_monotonic_ns();
+    summary_begin(master);
     event_add(summary->timer, &interval);
 }
 

@@ -98,6 +98,7 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
             notify_send("MAINPID=%d", upgrade->successor_pid);
         }
         upgrade->successor_serves = true;
+        summary_finish(master); /* what it still answers is in the totals of the new one */
         end_upgrade(upgrade, NULL);
         lifecycle_report(master, EVENT_successor_serves);
     }
@@ -344,6 +345,7 @@ int upgrade_take_over(struct master *master)
     }
     pid_file_write(&master->pid_file);
     predecessor_count(master);
+    summary_begin(master);
     await_old_metrics(master);
     events_end_report();
     inheritance_report_ready(inheritance);
