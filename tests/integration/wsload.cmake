@@ -39,7 +39,9 @@ endforeach()
 
 # The engines, the sweep and the server have the threads; under ThreadSanitizer only their own tests run. AddressSanitizer finds no
 # more in all experiments than in a third of them.
-add_wsload_program(wsload_lab)
+if(NOT SANITIZER STREQUAL "thread")
+    add_wsload_program(wsload_lab)
+endif()
 if(NOT SANITIZER)
     add_wsload_test(wsload_lab 8 test_wsload_lab)
 elseif(SANITIZER STREQUAL "address")
