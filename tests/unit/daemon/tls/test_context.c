@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RENEWALS = 50 };
+enum { RENEWALS = 8 };
 
 static char directory[] = "/tmp/test-context-XXXXXX";
 static struct self_signed one, other;
