@@ -108,7 +108,7 @@ class WithServer(unittest.TestCase):
         """Requests, the server's counter and lines of its log are equal in each way."""
         lines = 0
         for way in WAYS:
-            for words in (("-c", "5", "-n", "3000", "-t", "2"), ("-c", "3", "-r", "500", "-n", "200"),
+            for words in (("-c", "5", "-n", "600", "-t", "2"), ("-c", "3", "-r", "500", "-n", "200"),
                           ("-c", "2", "-n", "500", "-m", "HEAD")):
                 with self.subTest(way=way, words=words):
                     report = finish(start(way, self.server.url(way[1]), "--grace", "60s", *words))

@@ -163,9 +163,9 @@ class BeforeNginx(unittest.TestCase):
         for engine in ENGINES:
             for streams in (1, 10, 50):
                 with self.subTest(engine=engine, streams=streams):
-                    report = run(["-c", 2, "-n", 600, "--http2", "-k", "--streams", streams, self.url("few")], engine)
-                    self.assertEqual(len(self.nginx.arrived("few", 600)), 600)
-                    self.assertEqual(report["requests"]["answered"], 600)
+                    report = run(["-c", 2, "-n", 120, "--http2", "-k", "--streams", streams, self.url("few")], engine)
+                    self.assertEqual(len(self.nginx.arrived("few", 120)), 120)
+                    self.assertEqual(report["requests"]["answered"], 120)
 
     def test_streams_are_concurrent(self):
         """Requests of one connection overlap: nginx limits the rate of each response."""
@@ -214,10 +214,10 @@ class BeforeNginx(unittest.TestCase):
         for engine in ENGINES:
             for words in (["tls"], ["h2", "--http2", "--streams", 3]):
                 with self.subTest(engine=engine, words=words):
-                    report = run(["-c", 2, "-n", 12, "-k", "--expect-size", 5000000, *words[1:],
+                    report = run(["-c", 2, "-n", 6, "-k", "--expect-size", 5000000, *words[1:],
                                   self.url(words[0], "/large")], engine)
-                    self.assertEqual(report["bytes"]["body"], 12 * 5000000)
-                    self.nginx.arrived(words[0], 12)
+                    self.assertEqual(report["bytes"]["body"], 6 * 5000000)
+                    self.nginx.arrived(words[0], 6)
 
     def test_body_over_http2(self):
         """Before a server that reads the body before it answers: libcurl loses responses that come earlier."""
@@ -309,9 +309,9 @@ class Http2Endings(WithFolder):
             for name, decide in cases.items():
                 for streams in (1, 25):
                     with self.subTest(engine=engine, case=name, streams=streams):
-                        report, answered = self.load(decide, engine, 0, "-c", 2, "-n", 300, "--streams", streams)
-                        self.assertEqual(report["requests"]["answered"], 300)
-                        self.assertEqual(answered, 300)
+                        report, answered = self.load(decide, engine, 0, "-c", 2, "-n", 75, "--streams", streams)
+                        self.assertEqual(report["requests"]["answered"], 75)
+                        self.assertEqual(answered, 75)
                         if name == "refused" or streams > 1:
                             self.assertGreater(report["requests"]["retried"], 0)
 
