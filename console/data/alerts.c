@@ -627,7 +627,7 @@ static bool describe_death(const struct snapshot *now, const struct marks *marks
 
     while (at > 0 &&
            (marks->mark[at - 1].kind != MARK_crash ||
-            sscanf(marks->mark[at - 1].text, "worker slot %u (pid %d)", &slot, &pid) != 2))
+            sscanf(marks->mark[at - 1].text, "worker %u (pid %d)", &slot, &pid) != 2))
         at--;
     if (at == 0)
         return false;

@@ -103,11 +103,11 @@ static const char *outcome_of(const struct tail_line *line)
     return line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "-";
 }
 
-/* "0.1" as in the threads view; "slot N" if the thread exited. */
+/* "0.1" as in the threads view. */
 static void thread_of(const struct tail_line *line, char *text, size_t size)
 {
     if (line->worker == TAIL_NO_THREAD)
-        snprintf(text, size, "slot %" PRIu32, line->thread);
+        snprintf(text, size, "ended");
     else
         snprintf(text, size, "%u.%u", line->worker, line->number);
 }
@@ -160,7 +160,7 @@ static void log_detail(void *state, const struct scene *scene, size_t row, FILE 
     fprintf(out, "protocol\t%s\n", protocol[0] != '\0' ? protocol : "-");
     if (line->streams > 0)
         fprintf(out, "streams\t%u open on the connection when the request began\n", line->streams);
-    fprintf(out, "thread\t%s (slot %" PRIu32 ")\n", thread, line->thread);
+    fprintf(out, "thread\t%s\n", thread);
     fprintf(out, "referer\t%s\n", line->referer[0] != '\0' ? line->referer : "-");
     fprintf(out, "user agent\t%s\n", line->agent[0] != '\0' ? line->agent : "-");
 }

@@ -328,7 +328,7 @@ static const struct view_number numbers[] = {
     TEXT_NUMBER(
         "OUTCOME",
         "hit: from a cache; miss; offload: by an offload thread; error: status 400 or above"),
-    TEXT_NUMBER("THREAD", "Worker slot and serving thread"),
+    TEXT_NUMBER("THREAD", "Worker and serving thread"),
     NUMBERS_END,
 };
 

@@ -218,7 +218,7 @@ static void name_of(const struct row *row, char *name, size_t size)
     if (row->thread != NULL && row->worker != NULL && row->thread->thread < row->worker->acceptors)
         snprintf(name, size, " %" PRIu32 ".accept", row->worker->slot); /* as wide as the column */
     else if (row->thread != NULL && row->worker == NULL)
-        snprintf(name, size, "  slot %" PRIu32, row->thread->slot);
+        snprintf(name, size, "  ended");
     else if (row->thread != NULL && row->thread->name[0] != '\0')
         snprintf(name, size, " %s", row->thread->name);
     else if (row->thread != NULL)

@@ -370,7 +370,7 @@ static void report_corrupt(struct access_log *log, uint32_t slot)
     if (now - log->corrupt_ns < NS_PER_S)
         return;
     log->corrupt_ns = now;
-    event_log(LEVEL_ERROR, "a log ring of worker slot %u is corrupt: access log lines are lost",
+    event_log(LEVEL_ERROR, "a log ring of worker %u is corrupt: access log lines are lost",
               slot / segment_threads_per_worker(log->segment));
 }
 
@@ -385,7 +385,7 @@ static bool has_quota(struct access_log *log, uint32_t slot, uint64_t now_ns)
     if (log->over_quota_ns == 0 || now_ns - log->over_quota_ns > QUOTA_REPORT_S * NS_PER_S) {
         log->over_quota_ns = now_ns;
         event_log(LEVEL_WARN,
-                  "a thread of worker slot %u logs more than %d MiB/s: its access log lines wait",
+                  "a thread of worker %u logs more than %d MiB/s: its access log lines wait",
                   slot / segment_threads_per_worker(log->segment), QUOTA_MIB_PER_S);
     }
     return false;

@@ -93,7 +93,7 @@ static void report_suppressed(struct error_log *log, uint64_t now_ns, bool all)
 
         if (quota->suppressed == 0 || (!all && now_ns < quota->report_ns))
             continue;
-        event_log(LEVEL_WARN, "worker slot %u logs too fast: %" PRIu64 " %s not logged",
+        event_log(LEVEL_WARN, "worker %u logs too fast: %" PRIu64 " %s not logged",
                   i - SEGMENT_RING_WORKERS, quota->suppressed,
                   units_plural(quota->suppressed, "event was", "events were"));
         quota->suppressed = 0;

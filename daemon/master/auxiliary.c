@@ -193,7 +193,7 @@ static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
     master->auxiliary.accused_ns = now_ns;
     metric_add(segment_master(&master->segment)->metrics, METRIC_protocol_errors, 1);
     event_log(LEVEL_ERROR,
-              "worker slot %u (pid %d) sent the keys process an invalid request: replacing it",
+              "worker %u (pid %d) sent the keys process an invalid request: replacing it",
               slot, pid);
     supervisor_replace(master, slot);
 }
@@ -293,7 +293,7 @@ void auxiliary_send_links(struct master *master)
     for (uint32_t i = 0; i < master->workers.count; i++)
         if (master->workers.worker[i].state != WORKER_NONE &&
             worker_process_send_links(&master->workers.worker[i]) != 0 && errno != EPIPE)
-            event_log(LEVEL_ERROR, "cannot link worker slot %u with the keys process: %s", i,
+            event_log(LEVEL_ERROR, "cannot link worker %u with the keys process: %s", i,
                       strerror(errno));
 }
 

@@ -116,7 +116,7 @@ struct control_reply command_threads(const struct call *call)
         return failed;
     if (master_resize(master, master->config->workers_processes, number, why, sizeof(why)) != 0)
         return command_reply(control_error("%s", why));
-    command_log_number(call, "serving threads in each worker", before, number);
+    command_log_number(call, "serving threads per worker", before, number);
     command_changed_key(call, KEY_workers_threads);
     return command_reply_when(master, threads_settled, report_thread_number);
 }
@@ -406,7 +406,7 @@ struct control_reply command_offload_threads(const struct call *call)
                           worker_model_names[master->config->workers_model]));
     format_range(before, sizeof(before), master->config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
-    command_log_change(call, "offload threads in each worker", before, after);
+    command_log_change(call, "offload threads per worker", before, after);
     master->config->workers_offload_threads = wanted;
     command_changed_key(call, KEY_workers_offload_threads);
     workers_send_offload(&master->workers);
@@ -425,7 +425,7 @@ static struct worker_process *find_worker(const struct call *call, struct contro
     if (units_parse_number(call->argument[0], &slot) != 0)
         error = control_error("invalid worker number '%.64s'", call->argument[0]);
     else if (slot >= workers->count || workers->worker[slot].state != WORKER_SERVING)
-        error = control_error("no worker serves in slot %.64s; see: status", call->argument[0]);
+        error = control_error("worker %.64s does not serve; see: status", call->argument[0]);
     else
         return &workers->worker[slot];
     *failed = command_reply(error);
@@ -434,7 +434,7 @@ static struct worker_process *find_worker(const struct call *call, struct contro
 
 static void log_worker(const struct call *call, const char *what)
 {
-    event_log(LEVEL_INFO, "%s of worker slot %s, by uid %u pid %d", what, call->argument[0],
+    event_log(LEVEL_INFO, "%s of worker %s, by uid %u pid %d", what, call->argument[0],
               call->uid, call->pid);
 }
 

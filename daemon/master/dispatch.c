@@ -92,7 +92,7 @@ static void ask_to_shed(struct master *master, bool descriptors)
     if (descriptors) {
         if (dispatch->short_ns == 0 || now - dispatch->short_ns >= WARN_AGAIN_S * NS_PER_S)
             event_log(LEVEL_WARN,
-                      "worker slot %u has no free descriptor for another connection (raise the "
+                      "worker %u has no free descriptor for another connection (raise the "
                       "limit: ulimit -n)",
                       worker->slot);
         dispatch->short_ns = now;

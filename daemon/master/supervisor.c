@@ -62,7 +62,7 @@ static int worker_act_count_in(struct worker_process *worker)
     uint32_t threads = worker_process_threads(worker);
 
     worker_act_resized(worker);
-    event_log(LEVEL_INFO, "worker slot %u serves with %u %s (pid %d)", worker->slot, threads,
+    event_log(LEVEL_INFO, "worker %u serves with %u %s (pid %d)", worker->slot, threads,
               units_plural(threads, "thread", "threads"), worker->pid);
     dispatch_resume(worker->master);
     rebalance_added(worker->master, worker);
@@ -73,7 +73,7 @@ static int worker_act_count_in(struct worker_process *worker)
 static int worker_act_withdraw(struct worker_process *worker)
 {
     worker->leaving_ns = clock_monotonic_ns();
-    event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
+    event_log(LEVEL_INFO, "worker %u leaves (pid %d)", worker->slot, worker->pid);
     listener_assign_remove_worker(&worker->master->workers.assign, worker->slot);
     return 0;
 }
@@ -283,7 +283,7 @@ static void finish_worker(struct worker_process *worker, const char *why)
 {
     const struct segment_worker *block = segment_worker(&worker->master->segment, worker->slot);
 
-    event_log(LEVEL_WARN, "worker slot %u (pid %d) has drain_timeout to finish %u %s: %s",
+    event_log(LEVEL_WARN, "worker %u (pid %d) has drain_timeout to finish %u %s: %s",
               worker->slot, worker->pid, atomic_load(&block->connections_open),
               units_plural(atomic_load(&block->connections_open), "connection", "connections"),
               why);
@@ -509,10 +509,10 @@ static void log_death(const struct worker_process *worker, pid_t pid, const char
                  (double)backoff->wait_ns / (double)NS_PER_S);
     if (backoff->failures > 1)
         event_log(LEVEL_ERROR,
-                  "worker slot %u (pid %d) %s soon after its start (%u consecutive failures): %s",
+                  "worker %u (pid %d) %s soon after its start (%u consecutive failures): %s",
                   worker->slot, pid, how, backoff->failures, next);
     else
-        event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: %s", worker->slot, pid, how, next);
+        event_log(LEVEL_ERROR, "worker %u (pid %d) %s: %s", worker->slot, pid, how, next);
 }
 
 /* Records what a worker that has died was doing; its part of the segment is not cleared yet. */
@@ -536,7 +536,7 @@ static void reap_worker(struct worker_process *worker, int status, const char *h
     pid_t pid = worker->pid;
 
     if (leaving && worker->killed_for == NULL) {
-        event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
+        event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker %u (pid %d) %s%s",
                   worker->slot, pid, status != 0 ? how : "exited",
                   status != 0 ? " while leaving" : "");
         handle_worker_event(worker, WORKER_EVENT_exit);
@@ -545,7 +545,7 @@ static void reap_worker(struct worker_process *worker, int status, const char *h
     record_death(worker, how);
     handle_worker_event(worker, WORKER_EVENT_exit);
     if (leaving)
-        event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
+        event_log(LEVEL_ERROR, "worker %u (pid %d) %s while leaving", worker->slot, pid, how);
     else
         log_death(worker, pid, how);
 }
@@ -660,7 +660,7 @@ static uint64_t age_s(uint64_t now_ns, uint64_t one_ns, uint64_t other_ns)
 
 static void kill_worker(struct worker_process *worker, const char *why, uint64_t age)
 {
-    event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s for %lu s: killing it", worker->slot,
+    event_log(LEVEL_ERROR, "worker %u (pid %d) %s for %lu s: killing it", worker->slot,
               worker->pid, why, (unsigned long)age);
     worker_process_kill(worker, "hung");
 }
@@ -693,7 +693,7 @@ static void check_leaving(struct worker_process *worker, uint64_t since_ns, uint
     } else if (leaving >= LATE_TO_LEAVE_S && !worker->reported_late) {
         worker->reported_late = true;
         event_log(LEVEL_WARN,
-                  "worker slot %u (pid %d) has been finishing responses for an hour (see "
+                  "worker %u (pid %d) has been finishing responses for an hour (see "
                   "workers.reload_timeout)",
                   worker->slot, worker->pid);
     }
@@ -710,7 +710,7 @@ static void check_thread_count(struct worker_process *worker)
 
     if (threads <= most)
         return;
-    event_log(LEVEL_ERROR, "worker slot %u (pid %d) has %lu threads, %lu are possible: killing it",
+    event_log(LEVEL_ERROR, "worker %u (pid %d) has %lu threads, %lu are possible: killing it",
               worker->slot, worker->pid, (unsigned long)threads, (unsigned long)most);
     worker_process_kill(worker, "had too many threads");
 }

@@ -197,7 +197,7 @@ void totals_limit(const struct worker_process *worker, uint64_t now_ns)
     }
     if (impossible > 0)
         event_log(LEVEL_WARN,
-                  "worker slot %u left %u impossible %s, which the totals do not contain",
+                  "worker %u left %u impossible %s, which the totals do not contain",
                   worker->slot, impossible, units_plural(impossible, "count", "counts"));
 }
 

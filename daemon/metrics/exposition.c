@@ -397,9 +397,9 @@ static void put_server(const struct exposition *to)
     put_gauge(to, "workers_serving", UNIT_COUNT, server_workers_serving(segment),
               "Worker processes that accept connections");
     put_gauge(to, "threads_wanted", UNIT_COUNT, atomic_load(&master->threads_wanted),
-              "Configured number of serving threads in each worker");
+              "Configured number of serving threads per worker");
     put_gauge(to, "threads", UNIT_COUNT, atomic_load(&master->threads_actual),
-              "Serving threads in each worker");
+              "Serving threads per worker");
 }
 
 /* Processes */

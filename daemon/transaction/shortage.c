@@ -31,7 +31,7 @@ void shortage_note(const struct worker_context *worker, enum shortage shortage, 
     struct worker_shortages *all = worker->shortages;
 
     if (atomic_exchange(&all->of[shortage].noted_ns, now_ns) == 0)
-        event_log(LEVEL_WARN, "worker slot %u: %s", worker->worker_slot, texts[shortage].begins);
+        event_log(LEVEL_WARN, "worker %u: %s", worker->worker_slot, texts[shortage].begins);
     atomic_fetch_add_explicit(&all->of[shortage].lost, lost, memory_order_relaxed);
 }
 
@@ -45,7 +45,7 @@ static void end_shortage(const struct worker_context *worker, enum shortage shor
     if (!atomic_compare_exchange_strong(&all->of[shortage].noted_ns, &noted_ns, 0))
         return;
     lost = atomic_exchange(&all->of[shortage].lost, 0);
-    event_log(LEVEL_INFO, "worker slot %u: the shortage is over: %" PRIu64 " %s",
+    event_log(LEVEL_INFO, "worker %u: the shortage is over: %" PRIu64 " %s",
               worker->worker_slot, lost,
               units_plural(lost, texts[shortage].one, texts[shortage].more));
 }

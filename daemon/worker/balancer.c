@@ -116,7 +116,7 @@ void balancer_give_away(struct worker *worker, const struct message_give *messag
 static void log_resize(struct balancer *balancer, const char *result, uint64_t now_ns)
 {
     if (balancer->resized_ns != 0 && balancer->moved > 0)
-        event_log(LEVEL_INFO, "worker slot %u: threads %u to %u: %u %s moved, %s after %.1f s",
+        event_log(LEVEL_INFO, "worker %u: threads %u to %u: %u %s moved, %s after %.1f s",
                   balancer->worker_slot, balancer->threads_before, balancer->threads_after,
                   balancer->moved, units_plural(balancer->moved, "connection", "connections"),
                   result, (double)(now_ns - balancer->resized_ns) / (double)NS_PER_S);

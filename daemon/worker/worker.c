@@ -276,7 +276,7 @@ static void set_threads(struct worker *worker, const struct message_threads *mes
         _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
     worker_listeners_assign(worker);
     if (before != 0 && before != worker->count)
-        event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
+        event_log(LEVEL_INFO, "worker %u: serving threads changed from %u to %u",
                   worker->context.worker_slot, before - (worker->queue != NULL),
                   worker->count - (worker->queue != NULL));
     balancer_resized(&worker->balancer, before, worker->count);

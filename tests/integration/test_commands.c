@@ -310,13 +310,13 @@ static void changes_are_events_with_the_uid(void **state)
 {
     static const struct {
         const char *line, *words;
-    } cases[] = {{"threads 3", "serving threads in each worker changed from 2 to 3, by uid "},
+    } cases[] = {{"threads 3", "serving threads per worker changed from 2 to 3, by uid "},
                  {"cache-flush", "cache flushed, by uid "},
                  {"cache-purge /x", "cache purged: /x, by uid "},
                  {"cache-size 1M", "cache size changed from 64M to 1M, by uid "},
                  {"log-level debug", "log level changed from info to debug, by uid "},
                  {"reopen-logs", "logs reopened, by uid "},
-                 {"restart 0", "restart of worker slot 0, by uid "}};
+                 {"restart 0", "restart of worker 0, by uid "}};
     struct server *server = *state;
     char pid[32];
 
@@ -426,7 +426,7 @@ static void restart_replaces_one_worker(void **state)
     server_do(server, "restart 1");
     check_renewed(server, before, 3, 1);
     http_expect(server_port(server), "/a", 200);
-    server_rejects(server, "restart 15", "no worker serves in slot 15");
+    server_rejects(server, "restart 15", "worker 15 does not serve");
     server_rejects(server, "restart some", "invalid worker number");
     server_stop(server);
 }
@@ -445,7 +445,7 @@ static void drain_under_load_loses_no_request(void **state)
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 0");
     WAIT_UNTIL(server_workers(server, pids, 16) == 2);
-    server_rejects(server, "drain 0", "no worker serves in slot 0");
+    server_rejects(server, "drain 0", "worker 0 does not serve");
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 2");
     server_rejects(server, "drain 1", "it is the only worker");

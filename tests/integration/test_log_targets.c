@@ -203,14 +203,14 @@ static void events_go_to_configured_error_log(void **state)
     receiver_open(&receiver, server);
     snprintf(error, sizeof(error), "log.error=journald:@%s", receiver.path);
     server_start(server, error, "workers.processes=1", "workers.threads=1", NULL);
-    expect_line(&receiver, "worker slot 0 serves with 1 thread");
+    expect_line(&receiver, "worker 0 serves with 1 thread");
     for (int threads = 1; threads < 4; threads++) {
         char of_master[64], of_worker[64];
 
         server_do(server, "threads %d", threads + 1);
-        snprintf(of_master, sizeof(of_master), "in each worker changed from %d to %d", threads,
+        snprintf(of_master, sizeof(of_master), "per worker changed from %d to %d", threads,
                  threads + 1);
-        snprintf(of_worker, sizeof(of_worker), "slot 0: serving threads changed from %d to %d",
+        snprintf(of_worker, sizeof(of_worker), "worker 0: serving threads changed from %d to %d",
                  threads, threads + 1);
         expect_two_lines(&receiver, of_master, of_worker);
     }

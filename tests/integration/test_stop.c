@@ -372,7 +372,7 @@ static void stop_answers_connections_that_change_the_worker(void **state)
     if (!held_thread_stop(thread))
         skip();
     server_begin(server, &control, "workers 2");
-    WAIT_UNTIL(server_count_printed(server, "worker slot 1 serves") == 1);
+    WAIT_UNTIL(server_count_printed(server, "worker 1 serves") == 1);
     let_others_act();
     for (int n = 0; n < WAITING; n++)
         http_send(&client[n], request_of_page);

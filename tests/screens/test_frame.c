@@ -78,8 +78,8 @@ static void marks_stand_on_graphs(void **state)
     } events[] = {
         {50, "configuration reloaded, generation 2; changed: cache.size"},
         {40, "a note that is no mark"},
-        {30, "serving threads in each worker changed from 2 to 4, by uid 0 pid 77"},
-        {10, "worker slot 1 (pid 9) was killed by signal 11: starting another"},
+        {30, "serving threads per worker changed from 2 to 4, by uid 0 pid 77"},
+        {10, "worker 1 (pid 9) was killed by signal 11: starting another"},
     };
     const char *axis;
 
@@ -94,11 +94,11 @@ static void marks_stand_on_graphs(void **state)
     assert_true(strchr(axis, 'R') != NULL && strchr(axis, 'R') < strchr(axis, 'T'));
     assert_true(strchr(axis, 'T') != NULL && strchr(axis, 'T') < strchr(axis, '!'));
     assert_null(strpbrk(axis, "CAULW"));
-    TYPE_SHOWS("N", " ago  ! worker slot 1 (pid 9) was killed");
-    TYPE_SHOWS("N", " ago  T serving threads in each worker");
+    TYPE_SHOWS("N", " ago  ! worker 1 (pid 9) was killed");
+    TYPE_SHOWS("N", " ago  T serving threads per worker");
     TYPE_SHOWS("N", " ago  R configuration reloaded");
     TYPE_SHOWS("N", " no earlier mark");
-    TYPE_SHOWS("n", " ago  T serving threads in each worker");
+    TYPE_SHOWS("n", " ago  T serving threads per worker");
     TYPE_SHOWS("}}", " no later mark");
     assert_null(strstr(terminal_text(terminal), "not done"));
     TYPE_HIDES(" ", " ago");
@@ -125,7 +125,7 @@ static void health_line_names_a_dead_worker(void **state)
         terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
         ASSERT_SHOWS("  healthy", "threads 4 of 4");
     }
-    fixture_log_event(fixture, 0, "worker slot 1 (pid 9) was killed by signal 9: starting another");
+    fixture_log_event(fixture, 0, "worker 1 (pid 9) was killed by signal 9: starting another");
     fixture_add(fixture, METRIC_workers_died, 1);
     ASSERT_SHOWS("worker 1 died", "9 events(1)");
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {

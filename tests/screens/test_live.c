@@ -108,7 +108,7 @@ static void running_load_is_changed_marked_and_stopped(void **state)
     assert_shows("running");
     assert_shows("client");
     terminal_type(terminal, "+" AGREE);
-    assert_shows("serving threads in each worker changed from 1 to 2");
+    assert_shows("serving threads per worker changed from 1 to 2");
     terminal_type(terminal, "e");
     assert_shows("change the run");
     terminal_type(terminal, "\x15rate 300\r");

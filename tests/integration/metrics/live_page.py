@@ -93,7 +93,7 @@ def page_begins_with_the_past_and_details(bench):
         host = next(host for host in details["hosts"] if host["name"] == "a.example")
         expect((host["requests"], host["responses_4xx"]), (1, 1), "requests of the host")
         expect(details["certificates"], [], "certificates")
-        expect_in("worker slot 0 serves", " ".join(event["text"] for event in details["events"]), "events")
+        expect_in("worker 0 serves", " ".join(event["text"] for event in details["events"]), "events")
 
 
 @test

@@ -223,7 +223,7 @@ def check(service):
     lines = b""
     while part := service.journal.recv(65536):
         lines += part
-    for wanted in (rb"^<6>master \d+: worker slot ", rb"^<3>.* starting another", rb"^<3>.*/nowhere"):
+    for wanted in (rb"^<6>master \d+: worker \d+ ", rb"^<3>.* starting another", rb"^<3>.*/nowhere"):
         if not re.search(wanted, lines, re.MULTILINE):
             sys.exit(f"the journal has no {wanted}:\n{lines.decode()}")
     left = os.listdir("/run/webserverd") + os.listdir("/dev/shm")

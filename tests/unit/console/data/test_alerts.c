@@ -217,7 +217,7 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
 
     (void)state;
     marks_add(&marks, MARK_crash, 7,
-              "worker slot 2 (pid 8) was killed by signal 9: starting another");
+              "worker 2 (pid 8) was killed by signal 9: starting another");
     begin_health(&alerts);
     snapshot.workers = &worker;
     snapshot.worker_count = 1;

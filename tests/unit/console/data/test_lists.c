@@ -69,16 +69,16 @@ static size_t kinds(enum level min_level, uint64_t until_s)
 static void events_that_differ_in_numbers_are_one_kind(void **state)
 {
     (void)state;
-    event(10, LEVEL_ERROR, "worker slot 0 (pid 120) was killed: starting another");
+    event(10, LEVEL_ERROR, "worker 0 (pid 120) was killed: starting another");
     event(11, LEVEL_INFO, "stopping");
-    event(12, LEVEL_ERROR, "worker slot 1 (pid 7) was killed: starting another");
-    event(13, LEVEL_WARN, "worker slot 1 (pid 7) was killed: starting another");
+    event(12, LEVEL_ERROR, "worker 1 (pid 7) was killed: starting another");
+    event(13, LEVEL_WARN, "worker 1 (pid 7) was killed: starting another");
     assert_int_equal(kinds(LEVEL_DEBUG, 20), 3);
     assert_int_equal(rows[0]->level, LEVEL_WARN);
     assert_int_equal(rows[1]->count, 2);
     assert_int_equal(rows[1]->first_ns, 10 * NS_PER_S);
     assert_int_equal(rows[1]->last_ns, 12 * NS_PER_S);
-    assert_string_equal(rows[1]->text, "worker slot 1 (pid 7) was killed: starting another");
+    assert_string_equal(rows[1]->text, "worker 1 (pid 7) was killed: starting another");
     assert_int_equal(kinds(LEVEL_WARN, 20), 2);
     assert_int_equal(kinds(LEVEL_DEBUG, 10), 1);
     assert_int_equal(event_list_total(events, LEVEL_ERROR), 2);

@@ -27,12 +27,12 @@ static void events_have_kinds(void **state)
         const char *text;
         enum mark_kind kind;
     } cases[] = {
-        {"worker slot 1 (pid 9) was killed by signal 11 (Segmentation fault): starting another",
+        {"worker 1 (pid 9) was killed by signal 11 (Segmentation fault): starting another",
          MARK_crash},
-        {"worker slot 0 (pid 9) ended with status 1 soon after its start (3 consecutive failures): "
+        {"worker 0 (pid 9) ended with status 1 soon after its start (3 consecutive failures): "
          "starting another in 2.0 s",
          MARK_crash},
-        {"worker slot 0 (pid 9) hung for 10 s: killing it", MARK_crash},
+        {"worker 0 (pid 9) hung for 10 s: killing it", MARK_crash},
         {"the logger (pid 5) has given no sign of life for 10 s: killing it", MARK_crash},
         {"the logger (pid 5) was killed by signal 9: starting another", MARK_crash},
         {"the keys process (pid 6) was killed by signal 9: starting another", MARK_crash},
@@ -41,13 +41,13 @@ static void events_have_kinds(void **state)
         {"configuration reloaded, generation 2; changed: cache.size", MARK_reload},
         {"reload failed, configuration unchanged: no", MARK_reload},
         {"workers changed from 2 to 3, by uid 0 pid 1", MARK_workers},
-        {"drain of worker slot 1, by uid 0 pid 1", MARK_workers},
+        {"drain of worker 1, by uid 0 pid 1", MARK_workers},
         {"restart of all workers, by uid 0 pid 1", MARK_workers},
-        {"serving threads in each worker changed from 2 to 4, by uid 0 pid 1", MARK_threads},
-        {"offload threads in each worker changed from 2-8 to 2-9, by uid 0 pid 1", MARK_threads},
+        {"serving threads per worker changed from 2 to 4, by uid 0 pid 1", MARK_threads},
+        {"offload threads per worker changed from 2-8 to 2-9, by uid 0 pid 1", MARK_threads},
         {"cache size changed from 64M to 1M, by uid 0 pid 1", MARK_change},
-        {"worker slot 1: serving threads changed from 3 to 2", MARK_KINDS}, /* its effect */
-        {"worker slot 1 (pid 9) exited", MARK_KINDS},
+        {"worker 1: serving threads changed from 3 to 2", MARK_KINDS}, /* its effect */
+        {"worker 1 (pid 9) exited", MARK_KINDS},
         {"summary of 60.0 s: connections 4", MARK_KINDS},
     };
 

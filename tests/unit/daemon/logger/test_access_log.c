@@ -324,7 +324,7 @@ static void thread_that_logs_too_fast_waits_alone(void **state)
     flood(2 * BURST);
     written = metric(METRIC_log_bytes);
     assert_in_range(written, BURST, BURST + LINE);
-    assert_string_equal(last_event(), "a thread of worker slot 0 logs more than 32 MiB/s: its "
+    assert_string_equal(last_event(), "a thread of worker 0 logs more than 32 MiB/s: its "
                                       "access log lines wait");
     append(1, 1, 0);
     append(2, 2, 0);
@@ -351,7 +351,7 @@ static void corrupt_ring_is_reported_with_its_worker(void **state)
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     assert_int_equal(event_count(), 1);
     assert_string_equal(last_event(),
-                        "a log ring of worker slot 1 is corrupt: access log lines are lost");
+                        "a log ring of worker 1 is corrupt: access log lines are lost");
     assert_int_equal(atomic_load(&ring.cursor->position), ring.capacity + 1);
     atomic_store(&ring.words->head, 3 * ring.capacity);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);

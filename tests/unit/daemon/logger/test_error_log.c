@@ -143,7 +143,7 @@ static uint64_t count_suppressed(uint32_t worker)
     char *text = written(), words[64];
     uint64_t sum = 0;
 
-    snprintf(words, sizeof(words), "worker slot %u logs too fast: ", worker);
+    snprintf(words, sizeof(words), "worker %u logs too fast: ", worker);
     for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
         sum += strtoull(at + strlen(words), NULL, 10);
     free(text);

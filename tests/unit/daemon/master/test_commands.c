@@ -249,7 +249,7 @@ static void numbers_of_workers_and_threads_have_limits(void **state)
     expect_log("workers changed from 3 to 2");
     start("threads 1");
     assert_int_equal(master.config->workers_threads, 1);
-    expect_log("serving threads in each worker changed from 2 to 1");
+    expect_log("serving threads per worker changed from 2 to 1");
 }
 
 static void stop_ends_the_wait_for_workers(void **state)
@@ -387,10 +387,10 @@ static void range_of_offload_threads_has_limits(void **state)
         uint32_t min, max;
         const char *log;
     } good[] = {
-        {"offload-threads 1", 1, 1, "offload threads in each worker changed from 2-4 to 1,"},
-        {"offload-threads 64", 64, 64, "offload threads in each worker changed from 1 to 64,"},
-        {"offload-threads 1-64", 1, 64, "offload threads in each worker changed from 64 to 1-64,"},
-        {"offload-threads 5-5", 5, 5, "offload threads in each worker changed from 1-64 to 5,"}};
+        {"offload-threads 1", 1, 1, "offload threads per worker changed from 2-4 to 1,"},
+        {"offload-threads 64", 64, 64, "offload threads per worker changed from 1 to 64,"},
+        {"offload-threads 1-64", 1, 64, "offload threads per worker changed from 64 to 1-64,"},
+        {"offload-threads 5-5", 5, 5, "offload threads per worker changed from 1-64 to 5,"}};
     char line[64];
 
     (void)state;
@@ -440,8 +440,8 @@ static void drain_leaves_one_worker(void **state)
 
     (void)state;
     let_two_serve();
-    expect_error("drain 2", "no worker serves in slot 2");
-    expect_error("drain 3", "no worker serves in slot 3");
+    expect_error("drain 2", "worker 2 does not serve");
+    expect_error("drain 3", "worker 3 does not serve");
     expect_error("drain x", "invalid worker number 'x'");
     result = start("drain 1");
     assert_int_equal(worker[1].state, WORKER_LEAVING);
@@ -474,14 +474,14 @@ static void restart_reports_how_many(void **state)
     let_two_serve();
     result = start("restart 1");
     assert_true(worker[0].generation == 1 && worker[1].generation == 0);
-    expect_log("restart of worker slot 1, by uid 0 pid 4711");
+    expect_log("restart of worker 1, by uid 0 pid 4711");
     assert_int_equal(result.token, 1);
     result = start("restart all");
     assert_true(worker[0].generation == 0 && worker[1].generation == 0);
     expect_log("restart of all workers, by uid 0 pid 4711");
     assert_int_equal(result.token, WORKERS);
     expect_json(report(&result), "{\"ok\":true,\"restarted\":3,\"wanted\":3,\"actual\":2}");
-    expect_error("restart 2", "no worker serves in slot 2");
+    expect_error("restart 2", "worker 2 does not serve");
 }
 
 static void post_mortem_lists_as_many_deaths_as_requested(void **state)

@@ -66,7 +66,7 @@ static void expect_no_event(void)
     assert_int_equal(event_ring_read(&ring, &next_event, clock_wall_ns(), &event), 0);
 }
 
-static const char begins[] = "worker slot 7: the log ring is full: access log records are dropped";
+static const char begins[] = "worker 7: the log ring is full: access log records are dropped";
 
 /* The threads may be those of one connection each, which are gone soon. */
 static void shortage_of_many_threads_is_one_begin_and_one_end(void **state)
@@ -82,7 +82,7 @@ static void shortage_of_many_threads_is_one_begin_and_one_end(void **state)
     at(18);
     expect_no_event();
     at(19);
-    expect_event("worker slot 7: the shortage is over: 7 access log records were dropped");
+    expect_event("worker 7: the shortage is over: 7 access log records were dropped");
     assert_false(shortage_lasts(&of_context, SHORTAGE_LOG));
     expect_no_event();
 }
@@ -95,7 +95,7 @@ static void next_shortage_counts_from_zero(void **state)
         shortage_note(&of_context, SHORTAGE_LOG, now_ns, 1);
         expect_event(begins);
         at(100 * i + 50);
-        expect_event("worker slot 7: the shortage is over: 1 access log record was dropped");
+        expect_event("worker 7: the shortage is over: 1 access log record was dropped");
     }
     expect_no_event();
 }
@@ -107,7 +107,7 @@ static void exit_of_the_worker_ends_its_shortages(void **state)
     shortage_note(&of_context, SHORTAGE_LOG, now_ns, 2);
     expect_event(begins);
     shortages_expire(&of_context, UINT64_MAX);
-    expect_event("worker slot 7: the shortage is over: 2 access log records were dropped");
+    expect_event("worker 7: the shortage is over: 2 access log records were dropped");
     expect_no_event();
 }
 

@@ -160,7 +160,7 @@ static void resize_is_evened_out_at_once(void **state)
         let_time_pass();
         pause_ms = look();
     }
-    expect_log("worker slot 4: threads 1 to 3: 60 connections moved, balanced after ");
+    expect_log("worker 4: threads 1 to 3: 60 connections moved, balanced after ");
     assert_int_equal(pause_ms, BALANCE_REST_MS);
     assert_int_equal(balancer->resized_ns, 0);
     let_time_pass();
@@ -178,7 +178,7 @@ static void resize_logs_what_it_has_moved(void **state)
     expect_log(""); /* nothing has moved */
     balancer->moved = 1;
     balancer_resized(balancer, 1, THREADS);
-    expect_log("worker slot 4: threads 2 to 1: 1 connection moved, resized again after ");
+    expect_log("worker 4: threads 2 to 1: 1 connection moved, resized again after ");
     assert_int_equal(balancer->moved, 0);
     let_time_pass();
     balancer->moved = 2;
@@ -188,7 +188,7 @@ static void resize_logs_what_it_has_moved(void **state)
         look();
         take_orders(i < BALANCE_ROUNDS ? MOVE_RESIZE : MOVE_UNEVEN);
     }
-    expect_log("worker slot 4: threads 1 to 3: 2 connections moved, still uneven after ");
+    expect_log("worker 4: threads 1 to 3: 2 connections moved, still uneven after ");
     close_threads();
 }
 
