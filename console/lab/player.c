@@ -221,7 +221,7 @@ enum {
     LINES_MOST = 64,
     LINE_BYTES = 256,
     WIDTH_MOST = 100, /* columns, for readability */
-    LABEL_WIDTH = 20,
+    LABEL_WIDTH = 18,
     NUMBER_WIDTH = 8,
 };
 
@@ -276,11 +276,11 @@ static void add_measures(struct lines *lines, const struct lab_state *state)
 
         lab_measure_text(measure, state->before[measure], before);
         lab_measure_text(measure, state->now[measure], now);
-        if (state->number == 1)
+        if (state->number == 1 || isnan(state->before[measure]))
             snprintf(text, sizeof(text), "%-*s%*s", LABEL_WIDTH, lab_measure_label(measure),
                      NUMBER_WIDTH, now);
         else
-            snprintf(text, sizeof(text), "%-*s%*s -> %s", LABEL_WIDTH, lab_measure_label(measure),
+            snprintf(text, sizeof(text), "%-*s%*s, now %s", LABEL_WIDTH, lab_measure_label(measure),
                      NUMBER_WIDTH, before, now);
         add_panel_line(lines, state->phase == LAB_EXPLAINED ? TONE_VALUE : TONE_DIM, text);
     }

@@ -337,7 +337,7 @@ static void thrash(void **state)
         {{"4", ""}, "hit ratio"},
         {{"n" AGREE, "lru -> "}, "Still none."},
         {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r" AGREE, "2M in each worker"},
-         "-> 100%"},
+         ", now 100%"},
         {{"L", ""}, "crawler"},
         {{"n" AGREE, "lru -> "}, "More hits"},
     };
