@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { LINGER_MS = 2000, ACTIVE_MS = 2000, LOG_RETRY_MS = 1, LAST_READS = 64 };
+enum { LINGER_MS = 2000, ACTIVE_MS = 2000, STALLED_MS = 5000, LOG_RETRY_MS = 1, LAST_READS = 64 };
 
 bool connection_has_unread(const struct connection *connection)
 {
@@ -238,6 +238,31 @@ static bool client_has_progressed(struct connection *connection)
     }
     connection_set_deadline(connection, DEADLINE_SEND);
     return true;
+}
+
+/* Those that have waited longest are first in the list. */
+uint32_t connections_count_stalled(struct event_loop *loop)
+{
+    struct connection *connection = TAILQ_FIRST(&loop->connections[DEADLINE_SEND]);
+    uint32_t stalled = 0;
+
+    while (connection != NULL &&
+           connection->deadline_from_ns + STALLED_MS * NS_PER_MS <= loop->context.loop_now_ns) {
+        struct connection *next = TAILQ_NEXT(connection, link);
+        int unsent = bytes_unsent(connection), before = connection->unacknowledged;
+
+        if (unsent >= before) {
+            stalled++;
+        } else {
+            connection->unacknowledged = unsent;
+            if (client_is_too_slow(connection))
+                connection->unacknowledged = before;
+            else
+                connection_restart_deadline(connection);
+        }
+        connection = next;
+    }
+    return stalled;
 }
 
 bool connection_receives_the_rest(struct connection *connection)

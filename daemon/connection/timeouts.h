@@ -36,6 +36,12 @@ bool connection_is_active(const struct connection *connection);
 uint32_t connections_count_active(const struct event_loop *loop);
 
 /*
+ * Number of connections whose client has taken nothing of an unfinished response for 5 seconds. The
+ * deadline of one that has taken some, without an event, is restarted. Once a second.
+ */
+uint32_t connections_count_stalled(struct event_loop *loop);
+
+/*
  * Waits until the client receives more of a partly sent response. The deadline is restarted unless
  * the client is slower than [connections] min_send_rate.
  */

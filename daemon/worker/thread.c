@@ -344,6 +344,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     if (memory_left(context->worker) != MEMORY_ENOUGH)
         shortage_note(context->worker, SHORTAGE_MEMORY, context->loop_now_ns, 0);
     metric_set(context->metrics, METRIC_connections_active, connections_count_active(loop));
+    metric_set(context->metrics, METRIC_connections_stalled, connections_count_stalled(loop));
     directory_check_expire(&context->directory, context->loop_now_ns);
     if (context->thread_cache != NULL)
         thread_cache_sweep(context->thread_cache);
@@ -451,6 +452,7 @@ static void *serve_in_thread(void *argument)
     if (takes_from_queue(loop))
         connection_queue_leave(loop->queue, &loop->waiter);
     segment_activity_clear(context->activity, clock_monotonic_ns());
+    metric_set(context->metrics, METRIC_connections_stalled, 0);
     mailbox_post(context->worker->main, &thread->ended, worker_thread_ended);
     return NULL;
 }
@@ -534,6 +536,7 @@ static void init_slot(struct serving_thread *thread)
                             !log_ring_has_room(&thread->ring, thread->ring.capacity / 2);
     metric_set(context->metrics, METRIC_connections_open, 0);
     metric_set(context->metrics, METRIC_connections_active, 0);
+    metric_set(context->metrics, METRIC_connections_stalled, 0);
     metric_set(context->metrics, METRIC_connections_busy, 0);
     metric_set(context->metrics, METRIC_tls_open, 0);
     metric_set(context->metrics, METRIC_http2_open, 0);

@@ -395,6 +395,72 @@ static void stopped_worker_is_named(void **state)
     end(server);
 }
 
+#ifndef TEST_SANITIZER /* which must be loaded first */
+/* Sends COUNT requests for TARGET on a new connection, whose responses nobody reads. */
+static void request_unread(const struct server *server, struct http_client *client,
+                           const char *target, unsigned count)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
+    http_open(client, server_port(server));
+    for (unsigned i = 0; i < count; i++)
+        http_send(client, request);
+}
+
+/* The health line shows CAUSE, and after its acknowledgement something else. */
+static void assert_named(const char *cause)
+{
+    assert_shows(cause);
+    terminal_type(terminal, "a");
+}
+
+static void start_with_slow_jobs(struct server *server)
+{
+    static const char *const sleeping[] = {"/usr/bin/env", "LD_LIBRARY_PATH=" SLEEPING_WORK_PATH,
+                                           "LD_PRELOAD=" SLEEPING_WORK, NULL};
+    static const char *const options[] = {"workers.processes=1",     "workers.offload_threads=1",
+                                          "workers.offload_queue=3", "arithmetic.enabled=on",
+                                          "log.access=/dev/full",    "log.ring=64K",
+                                          "log.when_full=drop",      NULL};
+
+    server_start_under(server, sleeping, options);
+}
+
+/* What goes wrong is named by its cause, the worst first. */
+static void health_line_names_the_cause(void **state)
+{
+    enum { SLOW = 7, LARGE_BYTES = 16 << 20 };
+    static const char slow[] = "/arithmetic/square?n=7&work=100ms";
+    struct server *server = *state;
+    struct http_client slow_client[SLOW], client;
+    char *large = calloc(1, LARGE_BYTES);
+
+    server_put(server, "/large.bin", large, LARGE_BYTES);
+    free(large);
+    server_stop(server);
+    start_with_slow_jobs(server);
+    start_console(server, "overview", 24, 160);
+    assert_shows("  healthy");
+    for (int i = 0; i < SLOW; i++)
+        request_unread(server, &slow_client[i], slow, i < 4 ? 15 : 1);
+    assert_named("offload queue full: ");
+    assert_named("slow disk or few offload threads: jobs wait ");
+    for (int i = 0; i < SLOW; i++)
+        http_close(&slow_client[i]);
+    request_unread(server, &client, "/", 2000);
+    assert_named("log lines dropped: ");
+    http_close(&client);
+    request_unread(server, &client, "/large.bin", 1);
+    assert_named("connections whose client does not read: 1");
+    http_close(&client);
+    terminal_stop(terminal);
+    terminal = NULL;
+    server_signal(server_pid(server), SIGTERM);
+    server_stopped_with(server, 1); /* the last lines of the log are lost */
+}
+#endif
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -414,6 +480,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(idle_server_says_what_to_do, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_worker_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
+#ifndef TEST_SANITIZER
+        cmocka_unit_test_setup_teardown(health_line_names_the_cause, set_up, tear_down),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

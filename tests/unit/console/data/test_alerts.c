@@ -184,6 +184,7 @@ static void default_rules_name_the_cause(void **state)
         {{{METRIC_offload_jobs, 10}, {METRIC_offload_wait, 3000000000}},
          "slow disk or few offload threads: jobs wait 300 ms"},
         {{{METRIC_connections_too_slow, 1}}, "clients do not read: 1/s closed"},
+        {{{METRIC_connections_stalled, 3}}, "connections whose client does not read: 3"},
         {{{METRIC_certificates_ending, 1}}, "a certificate ends soon"},
         {{{METRIC_connections_too_slow, 1}, {METRIC_workers_died, 1}}, "a worker died"},
     };

@@ -303,6 +303,24 @@ static bool is_fast_enough(int bytes)
     return connections[0].deadline_from_ns == loop.context.loop_now_ns;
 }
 
+static void client_that_takes_nothing_for_five_seconds_is_stalled(void **state)
+{
+    (void)state;
+    begin_response(5000);
+    pass_time(5 * NS_PER_S - 1);
+    connection_set_deadline(&connections[1], DEADLINE_SEND);
+    assert_int_equal(connections_count_stalled(&loop), 0);
+    pass_time(1);
+    assert_int_equal(connections_count_stalled(&loop), 1); /* the other one is recent */
+    unsent = 4000;                                         /* without an event */
+    assert_int_equal(connections_count_stalled(&loop), 0);
+    assert_int_equal(connections[0].deadline_from_ns, loop.context.loop_now_ns);
+    pass_time(5 * NS_PER_S - 1);
+    assert_int_equal(connections_count_stalled(&loop), 1); /* only the other one */
+    pass_time(1);
+    assert_int_equal(connections_count_stalled(&loop), 2);
+}
+
 static void slow_client_keeps_its_deadline(void **state)
 {
     (void)state;
@@ -545,6 +563,7 @@ int main(void)
         TEST(connection_moves_to_the_end_of_the_list),
         TEST(deadline_restarts_at_most_once_a_second),
         TEST(connection_is_active_for_two_seconds_after_a_request),
+        TEST(client_that_takes_nothing_for_five_seconds_is_stalled),
         TEST(slow_client_keeps_its_deadline),
         TEST(fast_client_has_its_deadline_restarted),
         TEST(client_that_has_everything_is_not_slow),
