@@ -146,7 +146,7 @@ char *units_format_age(char *buffer, size_t size, uint64_t ns)
     uint64_t s = ns / NS_PER_S;
 
     if (s < 60)
-        snprintf(buffer, size, "%" PRIu64 "s", s);
+        snprintf(buffer, size, "%" PRIu64 " s", s);
     else if (s < 3600)
         snprintf(buffer, size, "%" PRIu64 "m %02" PRIu64 "s", s / 60, s % 60);
     else if (s < 86400)

@@ -42,7 +42,7 @@ static inline const char *units_plural(uint64_t count, const char *one, const ch
     return count == 1 ? one : more;
 }
 
-/* A duration in at most two units: "4s", "3m 12s", "2h 05m", "6d 03h". */
+/* A duration in at most two units: "4 s", "3m 12s", "2h 05m", "6d 03h". */
 char *units_format_age(char *buffer, size_t size, uint64_t ns);
 
 /* Seconds since 1970 as "2026-11-23 18:00:00 UTC"; "?" if the year is too large. */

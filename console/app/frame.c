@@ -223,6 +223,7 @@ static int draw_alerts(const struct frame *frame, const struct canvas *head, int
            : alert->health == NULL || alert->health->severity == SEVERITY_BAD ? TONE_BAD
                                                                               : TONE_WARN;
     alert_describe(alert, &facts, frame->scene.marks, text, sizeof(text));
+    text_micro(text, sizeof(text));
     write_alert_key(alert, key, sizeof(key));
     x = canvas_text(head, 0, x, tone, text);
     x = canvas_item(head, 0, x, TONE_NORMAL, "%s", key);

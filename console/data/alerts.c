@@ -393,6 +393,8 @@ char *alert_rule_format(const struct alert_rule *rule, double value, char *buffe
         snprintf(buffer, size, "-");
     else if (rule->percent || unit_of(rule) == UNIT_RATIO)
         snprintf(buffer, size, "%.3g%%", value);
+    else if (unit_of(rule) == UNIT_NANOSECONDS && value >= 60e9)
+        units_format_age(buffer, size, (uint64_t)value);
     else if (unit_of(rule) == UNIT_NANOSECONDS)
         units_format_ns(buffer, size, value);
     else if (unit_of(rule) == UNIT_BYTES)
@@ -655,7 +657,7 @@ static bool describe_stopped(const struct alert_facts *facts, char *text, size_t
     return true;
 }
 
-/* "thread 2.1 has not answered for 4s"; false if all answer now. */
+/* "thread 2.1 has not answered for 4 s"; false if all answer now. */
 static bool describe_silent(const struct alert *alert, const struct alert_facts *facts, char *text,
                             size_t size)
 {

@@ -165,7 +165,7 @@ size_t alerts_unseen(const struct alerts *alerts);
 const struct alert *alerts_worst(const struct alerts *alerts, size_t *more);
 
 /*
- * Writes "worker 2 died 12s ago, replaced": the words of the rule, its value, and how long ago it
+ * Writes "worker 2 died 12 s ago, replaced": the words of the rule, its value, and how long ago it
  * held. FACTS are of the present; MARKS have the deaths of workers. Returns TEXT.
  */
 char *alert_describe(const struct alert *alert, const struct alert_facts *facts,

@@ -21,10 +21,17 @@ struct base {
     struct histogram *queue_waits; /* by worker slot */
 };
 
+/* The sums at both ends of the interval of the percentiles. */
+struct ends {
+    uint64_t from_ns, to_ns; /* 0: there is no interval yet */
+    uint64_t from[METRIC_COUNT], to[METRIC_COUNT];
+};
+
 struct model {
     const struct snapshot *now;
     uint32_t thread_room, worker_room;
     struct base older, newer;
+    struct ends ends;
     struct histogram *thread_interval; /* latency of the interval, by thread slot */
     struct histogram interval;         /* all threads together */
     struct histogram *wait_interval;   /* the same of the queues, by worker slot */
@@ -161,6 +168,18 @@ bool model_wants_latency(const struct model *model, uint64_t now_ns)
     return model->newer.time_ns == 0 || now_ns >= model->newer.time_ns + BASE_EVERY_NS;
 }
 
+/* From the base that is nearest to a second before SNAPSHOT. */
+static void note_ends(struct model *model, const struct snapshot *snapshot)
+{
+    bool slow = snapshot->time_ns - model->newer.time_ns >= BASE_EVERY_NS + BASE_EVERY_NS / 2;
+    const struct base *from = slow ? &model->newer : &model->older;
+
+    model->ends.from_ns = from->time_ns;
+    model->ends.to_ns = snapshot->time_ns;
+    memcpy(model->ends.from, from->sums, sizeof(model->ends.from));
+    memcpy(model->ends.to, snapshot->sums, sizeof(model->ends.to));
+}
+
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency)
 {
     bool fits = model->now != NULL && model->thread_room == snapshot->thread_room &&
@@ -179,6 +198,7 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
         return 0;
     }
     measure_interval(model, snapshot);
+    note_ends(model, snapshot);
     unused = model->older;
     model->older = model->newer;
     model->newer = unused;
@@ -269,6 +289,15 @@ double model_value(const struct model *model, enum metric metric)
                                                                  : NAN;
 }
 
+double model_steady_value(const struct model *model, enum metric metric)
+{
+    double value = model_value(model, metric);
+
+    return isnan(value) || model->past != NULL || model->ends.to_ns == 0
+               ? value
+               : (double)model->ends.to[metric];
+}
+
 double model_rate(const struct model *model, enum metric metric)
 {
     if (model->now == NULL || model->now->server.published[metric] == PUBLISHED_NOT)
@@ -277,6 +306,9 @@ double model_rate(const struct model *model, enum metric metric)
         return model->past_before == NULL
                    ? NAN
                    : growth(model, model->past->values[metric], model->past_before->values[metric]);
+    if (model->ends.to_ns != 0)
+        return figure_rate(model->ends.from[metric], model->ends.to[metric],
+                           model->ends.to_ns - model->ends.from_ns);
     return growth(model, model->now->sums[metric], model->older.sums[metric]);
 }
 

@@ -71,6 +71,9 @@ double model_thread_value(const struct model *model, const struct thread_sample 
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
                           enum metric metric);
 
+/* The same at the end of the interval: it changes together with the rates and percentiles. */
+double model_steady_value(const struct model *model, enum metric metric);
+
 /* The current snapshot, or NULL. */
 const struct snapshot *model_now(const struct model *model);
 
@@ -78,8 +81,8 @@ const struct snapshot *model_now(const struct model *model);
 uint64_t model_interval_ns(const struct model *model);
 
 /*
- * Increase of a counter per second, over all slots; NAN until there is an interval, and if it is
- * not published.
+ * Increase of a counter per second, over all slots, in the interval of the percentiles; NAN until
+ * there is an interval, and if it is not published.
  */
 double model_rate(const struct model *model, enum metric metric);
 

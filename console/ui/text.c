@@ -4,6 +4,7 @@
 #include "common/escape.h"
 #include "common/units.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,17 +40,26 @@ char *text_bytes(char *buffer, double bytes)
     return isfinite(bytes) ? units_format_bytes(buffer, TEXT_SHORT, bytes) : none(buffer);
 }
 
+char *text_micro(char *text, size_t size)
+{
+    for (char *at = text; !ascii_only && (at = strstr(at, " us")) != NULL; at += 3) {
+        size_t length = strlen(text);
+
+        if (isalnum((unsigned char)at[3]) || length + 2 > size)
+            continue;
+        memmove(at + 4, at + 3, length - (size_t)(at + 3 - text) + 1);
+        memcpy(at + 1, "µs", 3);
+    }
+    return text;
+}
+
 char *text_latency(char *buffer, double ns)
 {
-    size_t length;
-
     if (!isfinite(ns))
         return none(buffer);
-    units_format_ns(buffer, TEXT_SHORT, ns);
-    length = strlen(buffer);
-    if (!ascii_only && length > 3 && strcmp(buffer + length - 3, " us") == 0)
-        strcpy(buffer + length - 2, "µs");
-    return buffer;
+    if (ns >= 60e9)
+        return units_format_age(buffer, TEXT_SHORT, (uint64_t)ns);
+    return text_micro(units_format_ns(buffer, TEXT_SHORT, ns), TEXT_SHORT);
 }
 
 char *text_percent(char *buffer, double ratio)
@@ -59,7 +69,7 @@ char *text_percent(char *buffer, double ratio)
 
 char *text_since(char *buffer, uint64_t ns)
 {
-    return ns < NS_PER_S ? units_format_ns(buffer, TEXT_SHORT, (double)ns)
+    return ns < NS_PER_S ? text_latency(buffer, (double)ns)
                          : units_format_age(buffer, TEXT_SHORT, ns);
 }
 

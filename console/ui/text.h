@@ -19,12 +19,18 @@ void text_set_ascii(bool ascii);
 /* What ends a text that is cut: "..", or "…". */
 const char *text_cut(void);
 
+/*
+ * Writes "µs" instead of "us" after a number, where the terminal has UTF-8; SIZE is the room of
+ * TEXT, which is returned.
+ */
+char *text_micro(char *text, size_t size);
+
 /* Each writes "-" for NAN and returns BUFFER. */
 char *text_count(char *buffer, double count);       /* "12.3k" */
 char *text_bytes(char *buffer, double bytes);       /* "1.50 MiB" */
 char *text_latency(char *buffer, double ns);        /* "850 us" */
 char *text_percent(char *buffer, double ratio);     /* "98.2%" for 0.982 */
-char *text_since(char *buffer, uint64_t ns);        /* "120 ms", "4s", "3m 12s" */
+char *text_since(char *buffer, uint64_t ns);        /* "120 ms", "4 s", "3m 12s" */
 char *text_clock(char *buffer, uint64_t wall_ns);   /* "15:04:05.123", local time */
 char *text_rfc3339(char *buffer, uint64_t wall_ns); /* "2026-01-02T15:04:05.123456789Z" */
 

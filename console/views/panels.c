@@ -16,6 +16,12 @@ static void add_detail(char *buffer, size_t size, double value, const char *befo
         snprintf(buffer + used, size - used, "%s%s%s%s", used > 0 ? ", " : "", before, text, after);
 }
 
+/* All numbers of a panel change at the same time. */
+static double steady_sum(const struct scene *scene, enum metric metric)
+{
+    return model_steady_value(scene->model, metric);
+}
+
 static double requests_value(const struct scene *scene)
 {
     return scene_rate(scene, METRIC_requests);
@@ -25,8 +31,8 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
 {
     char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s total", text_count(text, scene_sum(scene, METRIC_requests)));
-    add_detail(buffer, size, scene_sum(scene, METRIC_requests_keepalive), "",
+    snprintf(buffer, size, "%s total", text_count(text, steady_sum(scene, METRIC_requests)));
+    add_detail(buffer, size, steady_sum(scene, METRIC_requests_keepalive), "",
                text_percent(text, scene_figure(scene, FIGURE_keepalive_ratio)), " keep-alive");
 }
 
@@ -39,11 +45,11 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s total", text_bytes(text, scene_sum(scene, METRIC_bytes_sent)));
-    add_detail(buffer, size, scene_sum(scene, METRIC_bytes_received), "received ",
+    snprintf(buffer, size, "%s total", text_bytes(text, steady_sum(scene, METRIC_bytes_sent)));
+    add_detail(buffer, size, steady_sum(scene, METRIC_bytes_received), "received ",
                text_bytes(text, scene_rate(scene, METRIC_bytes_received)), "/s");
-    add_detail(buffer, size, scene_sum(scene, METRIC_bytes_saved), "saved ",
-               text_bytes(text, scene_sum(scene, METRIC_bytes_saved)), "");
+    add_detail(buffer, size, steady_sum(scene, METRIC_bytes_saved), "saved ",
+               text_bytes(text, steady_sum(scene, METRIC_bytes_saved)), "");
 }
 
 static double latency_value(const struct scene *scene)
@@ -64,13 +70,13 @@ static void latency_detail(const struct scene *scene, char *buffer, size_t size)
 
 static double connections_value(const struct scene *scene)
 {
-    return scene_sum(scene, METRIC_connections_open);
+    return steady_sum(scene, METRIC_connections_open);
 }
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    double open = scene_sum(scene, METRIC_connections_open);
-    double busy = scene_sum(scene, METRIC_connections_busy);
+    double open = steady_sum(scene, METRIC_connections_open);
+    double busy = steady_sum(scene, METRIC_connections_busy);
     double waiting = scene_figure(scene, FIGURE_connections_waiting);
     char text[TEXT_SHORT];
 
@@ -84,17 +90,17 @@ static void connections_detail(const struct scene *scene, char *buffer, size_t s
 
 static double queue_value(const struct scene *scene)
 {
-    return scene_sum(scene, METRIC_queue_length);
+    return steady_sum(scene, METRIC_queue_length);
 }
 
 static void queue_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    double dropped = scene_sum(scene, METRIC_queue_dropped);
-    double open = scene_sum(scene, METRIC_connections_open);
+    double dropped = steady_sum(scene, METRIC_queue_dropped);
+    double open = steady_sum(scene, METRIC_connections_open);
     char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "of %s", text_count(text, scene_sum(scene, METRIC_queue_capacity)));
-    add_detail(buffer, size, scene_sum(scene, METRIC_queue_taken), "mean wait ",
+    snprintf(buffer, size, "of %s", text_count(text, steady_sum(scene, METRIC_queue_capacity)));
+    add_detail(buffer, size, steady_sum(scene, METRIC_queue_taken), "mean wait ",
                text_latency(text, scene_figure(scene, FIGURE_queue_wait_mean)), "");
     add_detail(buffer, size, dropped, "dropped ", text_count(text, dropped), "");
     add_detail(buffer, size, open, "connections ", text_count(text, open), "");
@@ -102,9 +108,9 @@ static void queue_detail(const struct scene *scene, char *buffer, size_t size)
 
 static double queue_wait_value(const struct scene *scene)
 {
-    double p99 = scene_sum(scene, METRIC_queue_wait_p99);
+    double p99 = steady_sum(scene, METRIC_queue_wait_p99);
 
-    return p99 > 0 ? p99 : scene_sum(scene, METRIC_queue_oldest);
+    return p99 > 0 ? p99 : steady_sum(scene, METRIC_queue_oldest);
 }
 
 static void queue_wait_detail(const struct scene *scene, char *buffer, size_t size)
@@ -112,7 +118,7 @@ static void queue_wait_detail(const struct scene *scene, char *buffer, size_t si
     double mean = scene_figure(scene, FIGURE_queue_wait_mean);
     char text[TEXT_SHORT];
 
-    snprintf(buffer, size, "oldest %s", text_latency(text, scene_sum(scene, METRIC_queue_oldest)));
+    snprintf(buffer, size, "oldest %s", text_latency(text, steady_sum(scene, METRIC_queue_oldest)));
     add_detail(buffer, size, mean, "mean ", text_latency(text, mean), "");
     add_detail(buffer, size, 0, "taken/s ", text_count(text, scene_rate(scene, METRIC_queue_taken)),
                "");
@@ -143,7 +149,7 @@ static double hit_ratio_value(const struct scene *scene)
 
 static void hit_ratio_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    double count = scene_sum(scene, METRIC_cache_entries);
+    double count = steady_sum(scene, METRIC_cache_entries);
     char entries[TEXT_SHORT], bytes[TEXT_SHORT], evicted[TEXT_SHORT];
 
     if (isnan(count)) { /* only the lookups are published */
@@ -154,7 +160,7 @@ static void hit_ratio_detail(const struct scene *scene, char *buffer, size_t siz
     }
     snprintf(buffer, size, "%s %s, %s, evicted %s/s", text_count(entries, count),
              count == 1 ? "entry" : "entries",
-             text_bytes(bytes, scene_sum(scene, METRIC_cache_bytes)),
+             text_bytes(bytes, steady_sum(scene, METRIC_cache_bytes)),
              text_count(evicted, scene_rate(scene, METRIC_cache_evicted)));
 }
 

@@ -56,14 +56,14 @@ static void history_is_shown_by_second(void **state)
     (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
-    TYPE_SHOWS("\x1bOD", " 1s ago", "requests/s  100");
+    TYPE_SHOWS("\x1bOD", " 1 s ago", "requests/s  100");
     assert_null(strstr(terminal_text(terminal),
                        "of 0")); /* no "of N": the history does not record wanted numbers */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
-    ASSERT_SHOWS(" 30s ago", "requests/s  5.00k", "13.9k total");
-    TYPE_SHOWS("\x1bOC", " 29s ago", "requests/s  100");
+    ASSERT_SHOWS(" 30 s ago", "requests/s  5.00k", "13.9k total");
+    TYPE_SHOWS("\x1bOC", " 29 s ago", "requests/s  100");
     TYPE_SHOWS("[[[", "1m 59s ago"); /* the oldest second */
     TYPE_HIDES(" ", " ago");
     ASSERT_SHOWS("10.0k total");
@@ -223,7 +223,7 @@ static void overview_shows_a_panel_alone_and_all_lines(void **state)
     peak = terminal_line(terminal, 18);
     assert_non_null(strstr(peak, "▲"));
     click(17, text_column(peak, "▲"));
-    ASSERT_SHOWS(" 30s ago", "requests/s  5.00k");
+    ASSERT_SHOWS(" 30 s ago", "requests/s  5.00k");
     TYPE_HIDES(" ", " ago");
     TYPE_SHOWS("\x1bOB", "latency p99  -");
     assert_null(strstr(terminal_text(terminal), "requests/s  0"));
@@ -931,6 +931,8 @@ static void settings_are_read_from_console_ini(void **state)
 
     (void)state;
     snprintf(folder, sizeof(folder), "/tmp/%s-config", stage_name());
+    TYPE_SHOWS(":alert p99 > 1us\r", " p99 > 1us: ");
+    assert_non_null(strstr(terminal_line(terminal, 1), " µs"));
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
     mkdir(folder, 0700);
     snprintf(file, sizeof(file), "%s/webserverd", folder);

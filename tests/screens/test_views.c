@@ -219,9 +219,9 @@ static void replay_position_determines_screen(void **state)
     (void)state;
     start(variant, "threads");
     terminal_type(terminal, "]"); /* one minute forward: the end */
-    assert_true(terminal_shows(terminal, "7s of 7s"));
+    assert_true(terminal_shows(terminal, "7 s of 7 s"));
     terminal_type(terminal, "[");
-    assert_true(terminal_shows(terminal, "0 of 7s"));
+    assert_true(terminal_shows(terminal, "0 of 7 s"));
     terminal_type(terminal, "\x1bOC"); /* five seconds forward */
     compare_with_golden(GOLDEN "/threads-80x24.txt");
 }

@@ -216,9 +216,9 @@ static void format_utc(void **state)
 static void format_age(void **state)
 {
     static const struct exact_case cases[] = {
-        {0, "0s"},
-        {4 * NS_PER_S, "4s"},
-        {60 * NS_PER_S - 1, "59s"},
+        {0, "0 s"},
+        {4 * NS_PER_S, "4 s"},
+        {60 * NS_PER_S - 1, "59 s"},
         {60 * NS_PER_S, "1m 00s"},
         {192 * NS_PER_S, "3m 12s"},
         {3600 * NS_PER_S, "1h 00m"},

@@ -217,8 +217,7 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     struct worker_sample worker = {.slot = 2, .pid = 9, .state = WORKER_SERVING};
 
     (void)state;
-    marks_add(&marks, MARK_crash, 7,
-              "worker 2 (pid 8) was killed by signal 9: starting another");
+    marks_add(&marks, MARK_crash, 7, "worker 2 (pid 8) was killed by signal 9: starting another");
     begin_health(&alerts);
     snapshot.workers = &worker;
     snapshot.worker_count = 1;
@@ -229,10 +228,10 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
         health_after(&alerts, &(struct growth){METRIC_workers_died, 1}, 1, 1, &marks),
         "worker 2 died");
     assert_string_equal(health_after(&alerts, NULL, 0, 12, &marks),
-                        "worker 2 died 12s ago, replaced");
+                        "worker 2 died 12 s ago, replaced");
     worker.pid = 8;
     assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks),
-                        "worker 2 died 12s ago, not replaced yet");
+                        "worker 2 died 12 s ago, not replaced yet");
     assert_int_equal(alerts_unseen(&alerts), 1);
     alerts_acknowledge(&alerts);
     assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
@@ -248,9 +247,9 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
         const char *health;
     } cases[] = {
         {false, false, NS_PER_S, 2 * NS_PER_S, "healthy"},
-        {false, false, 0, 4 * NS_PER_S, "thread 2.1 has not answered for 4s"},
+        {false, false, 0, 4 * NS_PER_S, "thread 2.1 has not answered for 4 s"},
         {false, false, 5 * NS_PER_S, 4 * NS_PER_S,
-         "the main thread of worker 2 has not answered for 5s"},
+         "the main thread of worker 2 has not answered for 5 s"},
         {true, false, 5 * NS_PER_S, 5 * NS_PER_S, "worker 2 does not run (stopped)"},
         {false, true, 0, 0, "the logger does not run (stopped)"},
     };
@@ -323,7 +322,8 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
         snapshot.threads = &thread;
         snapshot.thread_count = snapshot.thread_room = 1;
         snapshot.latency = &latency;
-        table.shortage = (struct cpu_shortage){1, cases[i].server, cases[i].machine, cases[i].stolen};
+        table.shortage =
+            (struct cpu_shortage){1, cases[i].server, cases[i].machine, cases[i].stolen};
         for (unsigned second = 0; second < 10; second++) {
             histogram_record(&latency, cases[i].latency_ns);
             snapshot.time_ns += NS_PER_S;

@@ -96,6 +96,33 @@ static void rates_are_over_the_interval(void **state)
     assert_in_range(model_interval_ns(model), NS_PER_S / 2, NS_PER_S);
 }
 
+/* However often samples are taken. */
+static void numbers_of_the_interval_change_together(void **state)
+{
+    int changes = 0;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        double rate = model_rate(model, METRIC_requests), p99 = model_percentile(model, 99);
+        double total;
+
+        serve(0, 10 + (uint64_t)i, 1000000 + 100000 * (uint64_t)i);
+        take_after(100);
+        total = model_steady_value(model, METRIC_requests);
+        if (i < 10)
+            continue; /* there is no whole interval yet */
+        if (total < (double)data.snapshot.sums[METRIC_requests]) {
+            assert_float_equal(model_rate(model, METRIC_requests), rate, 1e-9);
+            assert_float_equal(model_percentile(model, 99), p99, 1e-9);
+        } else {
+            assert_true(model_rate(model, METRIC_requests) > rate);
+            assert_true(model_percentile(model, 99) > p99);
+            changes++;
+        }
+    }
+    assert_in_range(changes, 5, 7); /* in 3 s */
+}
+
 static void interval_excludes_older_requests(void **state)
 {
     (void)state;
@@ -181,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(empty_model_has_no_values, begin, end),
         cmocka_unit_test_setup_teardown(rates_are_over_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(numbers_of_the_interval_change_together, begin, end),
         cmocka_unit_test_setup_teardown(interval_excludes_older_requests, begin, end),
         cmocka_unit_test_setup_teardown(percentiles_are_of_the_interval, begin, end),
         cmocka_unit_test_setup_teardown(queue_waits_are_of_the_interval, begin, end),
