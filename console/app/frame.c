@@ -826,6 +826,7 @@ void frame_draw(struct session *session)
 
     frame.now = model_now(frame.scene.model);
     screen_begin();
+    graph_forget();
     if (screen->tiny) {
         draw_tiny(&frame, &screen->all);
     } else {

@@ -464,9 +464,8 @@ static void click_screen(struct session *session, int y, int x)
         session->overlays.help = false;
     else if (session_close_overlay(session))
         return;
-    else if (view->second_at != NULL &&
-             view->second_at(session->views[session->view].state, &scene, y, x) >= 0)
-        move_to_second(session, view->second_at(session->views[session->view].state, &scene, y, x));
+    else if (graph_second_at(y, x) >= 0)
+        move_to_second(session, graph_second_at(y, x));
     else if (view->click != NULL && view->click(session->views[session->view].state, &scene, y, x))
         return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)

@@ -157,6 +157,18 @@ static enum options_result accept_span(const char *word, struct options *options
     return option_wrong(options, "invalid time range '%s' (1m, 5m, 15m, 1h, 6h, 24h)", word);
 }
 
+static enum options_result accept_hide_columns(const char *word, struct options *options)
+{
+    char why[128];
+
+    if (strlen(word) >= sizeof(options->hide_columns))
+        return option_wrong(options, "the list of columns is too long");
+    if (views_check_columns(word, why, sizeof(why)) != 0)
+        return option_wrong(options, "%s", why);
+    snprintf(options->hide_columns, sizeof(options->hide_columns), "%s", word);
+    return OPTIONS_RUN;
+}
+
 static enum options_result accept_filter(const char *word, struct options *options)
 {
     static struct filter filter;
@@ -402,6 +414,9 @@ void option_show(const struct options *options, size_t option, char *text, size_
     case OPTION_span:
         if (options->span_s != options_spans_s[0])
             units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
+        break;
+    case OPTION_hide_columns:
+        snprintf(text, size, "%s", options->hide_columns);
         break;
     case OPTION_alert:
         snprintf(text, size, "%s", options->alerts);

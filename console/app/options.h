@@ -56,6 +56,7 @@ struct options {
     const struct view *view_setting; /* as configured; NULL: none */
     int span_s;                      /* time range of graphs: one of options_spans_s */
     bool log_scale;
+    char hide_columns[OPTION_VALUE_BYTES]; /* see views_check_columns() */
     const struct filter *filter; /* initial filter of all lists; NULL: none */
     bool wait_given;             /* wait_s limits the time to wait for a daemon */
     uint64_t wait_s;

@@ -118,36 +118,36 @@ static void run_sort(struct session *session, const char *rest)
 static void run_columns(struct session *session, const char *rest)
 {
     struct grid *grid = session_grid(session);
-    uint32_t unwanted = grid->unwanted;
+    size_t count = grid->list != NULL ? grid->list->column_count : 0;
+    bool hidden[TABLE_COLUMNS_MAX] = {false}, shows = false;
     char copy[EDIT_BYTES], *left = NULL;
-    bool shows = false;
 
+    for (size_t i = 0; i < count; i++)
+        hidden[i] = grid_hides(grid, i);
     snprintf(copy, sizeof(copy), "%s", rest);
-    for (char *word = strtok_r(copy, " ,", &left); word != NULL && grid->list != NULL;
+    for (char *word = strtok_r(copy, " ,", &left); word != NULL && count > 0;
          word = strtok_r(NULL, " ,", &left)) {
-        bool hides = word[0] == '-';
-        size_t i = 0;
+        bool hides = word[0] == '-', all = strcmp(word, "all") == 0;
+        size_t column = 0;
 
-        if (strcmp(word, "all") == 0) {
-            unwanted = 0;
-            continue;
-        }
-        while (i < grid->list->column_count &&
-               !column_is_named(&grid->list->columns[i], word + hides))
-            i++;
-        if (i == grid->list->column_count) {
+        while (column < count && !column_is_named(&grid->list->columns[column], word + hides))
+            column++;
+        if (column == count && !all) {
             report_unknown_column(session, grid, word + hides);
             return;
         }
-        if (!hides && !shows)
-            unwanted = UINT32_MAX;
+        for (size_t i = 0; (all || (!hides && !shows)) && i < count; i++)
+            hidden[i] = !all && !grid->list->columns[i].hidden;
         shows |= !hides;
-        unwanted = hides ? unwanted | UINT32_C(1) << i : unwanted & ~(UINT32_C(1) << i);
+        if (!all)
+            hidden[column] = hides;
     }
-    if (grid->list == NULL || rest[0] == '\0')
+    if (count == 0 || rest[0] == '\0')
         report_unknown_column(session, grid, rest);
+    else if (!grid_hide(grid, hidden))
+        controller_report(session->controller, true, "too many columns are hidden");
     else
-        grid->unwanted = unwanted;
+        session_keep_columns(session);
 }
 
 static void run_instance(struct session *session, const char *rest)
@@ -204,6 +204,7 @@ static void run_set(struct session *session, const char *rest)
         *options = copy;
         controller_set_readonly(session->controller, options->readonly);
         session_set_alerts(session);
+        session_hide_columns(session);
         screen_adjust(&session->screen, options->theme, options->ascii, !options->no_mouse);
         session->timeline.next_sample_ns = 0;
         controller_report(session->controller, false, "%s = %s; :save stores it", name, value);

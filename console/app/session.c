@@ -65,6 +65,7 @@ int session_open(struct session *session, struct options *options, struct lab *l
     if (options->filter != NULL)
         session_set_filter(session, options->filter);
     session_set_alerts(session);
+    session_hide_columns(session);
     control.watch = session->watch;
     session->controller = controller_create(&control);
     if (session->controller != NULL)
@@ -80,6 +81,28 @@ void session_close(struct session *session)
     free(session->views);
     controller_destroy(session->controller);
     watch_close(session->watch);
+}
+
+void session_hide_columns(struct session *session)
+{
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        struct grid *grid = &session->views[i].grid;
+
+        views_hidden_columns(session->options->hide_columns, view_table[i], grid->unwanted,
+                             sizeof(grid->unwanted));
+    }
+}
+
+void session_keep_columns(struct session *session)
+{
+    char *text = session->options->hide_columns;
+    size_t used = 0, size = sizeof(session->options->hide_columns);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < VIEW_COUNT && used < size; i++)
+        if (session->views[i].grid.unwanted[0] != '\0')
+            used += (size_t)snprintf(text + used, size - used, "%s%s %s", used > 0 ? "; " : "",
+                                     view_table[i]->name, session->views[i].grid.unwanted);
 }
 
 struct scene session_scene(const struct session *session)

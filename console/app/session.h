@@ -162,6 +162,12 @@ void timeline_move(struct session *session, long seconds);
  */
 void timeline_show_mark(struct session *session, uint64_t time_ns);
 
+/* Hides the columns in all lists that the options say. */
+void session_hide_columns(struct session *session);
+
+/* The reverse: the options say which columns are hidden. */
+void session_keep_columns(struct session *session);
+
 /* Makes the rules of the options those of the user; an alert that continues keeps its state. */
 void session_set_alerts(struct session *session);
 
@@ -203,14 +209,14 @@ void prompt_open_filter(struct session *session);
  */
 void frame_draw(struct session *session);
 
+/* Scrolls the help to the text sought; see help_find(). */
+bool frame_find_in_help(struct session *session, int direction);
+
 /* What can be done now: ITEMS has ACTION_COUNT places. Returns their number. */
 size_t frame_actions(const struct session *session, struct help_item *items);
 
 /* The item of the menu at Y, X; -1: none. */
 int frame_action_item_at(int y, int x);
-
-/* Scrolls the help to the text sought; see help_find(). */
-bool frame_find_in_help(struct session *session, int direction);
 
 /* The action whose key is drawn at Y, X, in the bar or the foot; ACTION_NONE: none. */
 enum action frame_action_at(const struct screen *screen, int y, int x);

@@ -187,11 +187,6 @@ struct view {
      */
     bool (*click)(void *state, const struct scene *scene, int y, int x);
     /*
-     * How many seconds before the time shown the point at Y, X of the screen is; -1: it is in no
-     * graph. NULL: the view has none.
-     */
-    long (*second_at)(void *state, const struct scene *scene, int y, int x);
-    /*
      * The content as text, or as a JSON object (the caller owns the reference). NULL: the rows of
      * the list; a view without a list has both.
      */

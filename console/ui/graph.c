@@ -394,7 +394,47 @@ static bool is_small(const struct canvas *canvas)
     return canvas->height < PANEL_MIN_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN;
 }
 
-struct canvas panel_graph(const struct canvas *canvas)
+/* Graphs on the screen */
+
+enum { NOTED_MOST = 16 };
+
+static struct {
+    struct canvas place;
+    size_t count;
+    int span_s;
+} noted[NOTED_MOST];
+static size_t noted_count;
+
+void graph_forget(void)
+{
+    noted_count = 0;
+}
+
+void graph_note(const struct canvas *graph, size_t count, int span_s)
+{
+    if (noted_count == NOTED_MOST || graph->width < 1 || graph->height < 1 || count == 0)
+        return;
+    noted[noted_count].place = *graph;
+    noted[noted_count].count = count;
+    noted[noted_count++].span_s = span_s;
+}
+
+long graph_second_at(int y, int x)
+{
+    for (size_t i = 0; i < noted_count; i++) {
+        const struct canvas *place = &noted[i].place;
+        size_t count = noted[i].count, index;
+
+        if (!canvas_holds(place, y, x))
+            continue;
+        index = (2 * (size_t)(x - place->x) + 1) * count / (2 * (size_t)place->width);
+        return (long)((count - 1 - index) * (size_t)noted[i].span_s / count);
+    }
+    return -1;
+}
+
+/* Where the graph of a panel on CANVAS is; empty: it has no room for one. */
+static struct canvas panel_graph(const struct canvas *canvas)
 {
     struct canvas graph = canvas_part(canvas, 0, TITLE_WIDTH + 12, 1, canvas->width);
     int above = canvas->height > PANEL_MIN_HEIGHT ? 2 : 1;
@@ -418,6 +458,7 @@ static void draw_small(const struct panel *panel, const struct canvas *canvas,
     canvas_right(canvas, 0, TITLE_WIDTH + 10, TONE_VALUE, value);
     if (rest.width > 0) {
         draw_graph(panel, &rest, scaled);
+        graph_note(&rest, panel->count, panel->span_s);
         graph_draw_marks(&rest, rest.height - 1, 0, rest.width, panel->style, panel->marks,
                          panel->mark_count, panel->count);
     }
@@ -439,6 +480,7 @@ static void draw_large(const struct panel *panel, const struct canvas *canvas,
     draw_axes(panel, &frame, scaled,
               peaked ? graph_column_of(panel->style, peak, panel->count, inside.width) : -1);
     draw_graph(panel, &inside, scaled);
+    graph_note(&inside, panel->count, panel->span_s);
 }
 
 void panel_draw(const struct panel *panel, const struct canvas *canvas)

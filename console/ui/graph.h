@@ -108,7 +108,16 @@ struct panel {
 
 void panel_draw(const struct panel *panel, const struct canvas *canvas);
 
-/* Where panel_draw() draws the graph on CANVAS; empty: it has no room for one. */
-struct canvas panel_graph(const struct canvas *canvas);
+/*
+ * The graphs over time on the screen: panel_draw() notes its own. A click on one goes to its
+ * second. COUNT values cover SPAN_S seconds, the newest at the right.
+ */
+void graph_note(const struct canvas *graph, size_t count, int span_s);
+
+/* Forgets all, before a frame is drawn. */
+void graph_forget(void);
+
+/* How many seconds before the time shown the point at Y, X of the screen is; -1: in no graph. */
+long graph_second_at(int y, int x);
 
 #endif

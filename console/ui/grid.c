@@ -27,8 +27,8 @@ void grid_release(struct grid *grid)
 void grid_set_list(struct grid *grid, const struct list *list)
 {
     grid->list = list;
-    grid->unwanted = 0;
     grid->sorted_by = list->sorted_by;
+    memset(grid->same, 0, sizeof(grid->same));
     grid->selecting = false;
     grid->top = grid->scrolled = 0;
     grid->shown = 0; /* its rows are unknown until the next update */
@@ -112,6 +112,58 @@ static void find_selected(struct grid *grid, const struct scene *scene)
     grid->selected_id = id_of(grid, scene, grid->order[grid->selected]);
 }
 
+/* The length of the first word of *WORDS, which is moved to its start; 0: there is none. */
+static size_t next_word(const char **words)
+{
+    *words += strspn(*words, " ");
+    return strcspn(*words, " ");
+}
+
+/* True if the column is named by the word of LENGTH at WORD. */
+static bool is_named(const struct column *column, const char *word, size_t length)
+{
+    char text[TABLE_NAME_BYTES];
+
+    snprintf(text, sizeof(text), "%.*s", (int)length, word);
+    return column_is_named(column, text);
+}
+
+bool grid_hides(const struct grid *grid, size_t column)
+{
+    const char *word = grid->unwanted;
+
+    for (size_t length; (length = next_word(&word)) > 0; word += length)
+        if (is_named(&grid->list->columns[column], word, length))
+            return true;
+    return false;
+}
+
+bool grid_hide(struct grid *grid, const bool *hidden)
+{
+    const struct list *list = grid->list;
+    char words[GRID_UNWANTED_BYTES] = "", name[TABLE_NAME_BYTES];
+    const char *word = grid->unwanted;
+    size_t used = 0;
+
+    for (size_t length; (length = next_word(&word)) > 0; word += length) {
+        size_t i = 0;
+
+        while (i < list->column_count && !is_named(&list->columns[i], word, length))
+            i++;
+        if (i == list->column_count && used < sizeof(words))
+            used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%.*s",
+                                     used > 0 ? " " : "", (int)length, word);
+    }
+    for (size_t i = 0; i < list->column_count; i++)
+        if (hidden[i] && used < sizeof(words))
+            used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s",
+                                     used > 0 ? " " : "", column_name(&list->columns[i], name));
+    if (used >= sizeof(words))
+        return false;
+    memcpy(grid->unwanted, words, sizeof(words));
+    return true;
+}
+
 static void choose_columns(struct grid *grid, const struct scene *scene)
 {
     const struct list *list = grid->list;
@@ -120,7 +172,7 @@ static void choose_columns(struct grid *grid, const struct scene *scene)
     for (size_t i = 0; list->lacks != NULL && i < list->column_count; i++)
         grid->columns[i].hidden |= list->lacks(scene, i);
     for (size_t i = 0; i < list->column_count; i++)
-        grid->columns[i].hidden |= (grid->unwanted >> i & 1) != 0;
+        grid->columns[i].hidden |= grid_hides(grid, i);
 }
 
 void grid_update(struct grid *grid, const struct scene *scene)
@@ -184,6 +236,21 @@ static void draw_sort_mark(const struct grid *grid)
     canvas_repeat(&grid->titles, 0, x + grid->widths[column], 1, TONE_NOTE, mark);
 }
 
+/* Draws the folded columns at the right, if the titles leave room. */
+static void draw_folded(const struct grid *grid, const char *text)
+{
+    int end = 0, x = 0;
+
+    for (size_t i = 0; i < grid->list->column_count; i++)
+        if (grid->widths[i] > 0) {
+            end = x +
+                  (grid->columns[i].right ? grid->widths[i] : text_columns(grid->columns[i].title));
+            x += grid->widths[i] + TABLE_GAP;
+        }
+    if (end + 2 + text_columns(text) <= grid->titles.width)
+        canvas_right(&grid->titles, 0, grid->titles.width, TONE_DIM, text);
+}
+
 static void draw_row(const struct grid *grid, const struct scene *scene, size_t place, int y)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
@@ -212,6 +279,58 @@ char *grid_summary(const struct grid *grid, char *buffer, size_t size)
     return buffer;
 }
 
+/* A column that was not constant a moment ago stays, so that it does not come and go. */
+enum { FOLD_FRAMES = 100, FOLDED_BYTES = 120 };
+
+/* Counts in which columns all visible rows have the same text. TEXTS receives those texts. */
+static void compare_rows(struct grid *grid, const struct scene *scene,
+                         char texts[TABLE_COLUMNS_MAX][48])
+{
+    struct cell cells[TABLE_COLUMNS_MAX];
+    size_t count = grid->list->column_count;
+    bool differs[TABLE_COLUMNS_MAX] = {false};
+
+    for (size_t row = 0; row < grid->page && grid->top + row < grid->shown; row++) {
+        grid_fill(grid, scene, grid->order[grid->top + row], cells);
+        for (size_t i = 0; i < count; i++) {
+            if (row == 0)
+                snprintf(texts[i], sizeof(texts[i]), "%.47s", cells[i].text);
+            differs[i] |= strncmp(texts[i], cells[i].text, sizeof(texts[i]) - 1) != 0;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        grid->same[i] =
+            differs[i] ? 1 : grid->same[i] + (grid->same[i] != 0 && grid->same[i] <= FOLD_FRAMES);
+}
+
+/*
+ * Hides the columns that fold, and writes their titles and texts to FOLDED: "protocol HTTP/1.1".
+ * One without a text is only hidden.
+ */
+static void fold_columns(struct grid *grid, const struct scene *scene, char *folded, size_t size)
+{
+    char texts[TABLE_COLUMNS_MAX][48], name[TABLE_NAME_BYTES];
+    bool any = false;
+    size_t used = 0;
+
+    folded[0] = '\0';
+    for (size_t i = 0; i < grid->list->column_count; i++)
+        any |= grid->columns[i].folds;
+    if (!any || grid->shown == 0)
+        return;
+    compare_rows(grid, scene, texts);
+    for (size_t i = 0; i < grid->list->column_count; i++) {
+        if (!grid->columns[i].folds || grid->columns[i].hidden ||
+            abs(grid->sorted_by) == (int)i + 1 ||
+            (grid->same[i] > 0 && grid->same[i] <= FOLD_FRAMES))
+            continue;
+        grid->columns[i].hidden = true;
+        if (texts[i][0] != '\0' && used < size)
+            used += (size_t)snprintf(folded + used, size - used, "%s%s %s", used > 0 ? "  " : "",
+                                     column_title_name(&grid->columns[i], name), texts[i]);
+    }
+}
+
 /* Hides the columns scrolled out. */
 static void scroll_columns(struct grid *grid)
 {
@@ -235,13 +354,15 @@ static bool lacks_room(const struct grid *grid)
 }
 
 /* Sets the widths; columns are scrolled out only until all others have room. */
-static void fit_columns(struct grid *grid, const struct scene *scene, int width)
+static void fit_columns(struct grid *grid, int width)
 {
+    struct column columns[TABLE_COLUMNS_MAX];
     size_t wanted = grid->scrolled;
 
+    memcpy(columns, grid->columns, sizeof(columns));
     grid->scrolled = 0;
     for (;;) {
-        choose_columns(grid, scene);
+        memcpy(grid->columns, columns, sizeof(columns));
         scroll_columns(grid);
         table_fit(grid->columns, grid->list->column_count, width, grid->widths);
         if (grid->scrolled == wanted || !lacks_room(grid))
@@ -252,6 +373,7 @@ static void fit_columns(struct grid *grid, const struct scene *scene, int width)
 
 void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas)
 {
+    char folded[FOLDED_BYTES];
     size_t page;
 
     grid->titles = canvas_part(canvas, 0, 0, 1, canvas->width);
@@ -259,8 +381,10 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
     page = (size_t)grid->rows.height;
     grid_update(grid, scene);
     keep_in_sight(grid, page);
-    fit_columns(grid, scene, canvas->width);
+    fold_columns(grid, scene, folded, sizeof(folded));
+    fit_columns(grid, canvas->width);
     table_draw_row(canvas, 0, grid->columns, grid->list->column_count, grid->widths, NULL);
+    draw_folded(grid, folded);
     draw_sort_mark(grid);
     for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
         draw_row(grid, scene, grid->top + i, (int)i);

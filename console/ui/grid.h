@@ -52,12 +52,14 @@ struct list {
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
 };
 
+enum { GRID_UNWANTED_BYTES = 160 };
+
 struct grid {
     const struct list *list;
     void *state;                 /* state of the view */
     const struct filter *filter; /* rows that do not match are hidden */
     const bool *ascii;           /* draw ASCII characters only; NULL: no */
-    uint32_t unwanted;           /* columns that the user hides, as bits */
+    char unwanted[GRID_UNWANTED_BYTES]; /* names of the columns that the user hides, with blanks */
     int sorted_by;               /* as list.sorted_by */
     bool selecting;              /* a row is selected */
     uint64_t selected_id;
@@ -73,6 +75,8 @@ struct grid {
     struct canvas titles; /* where they were last drawn; height 0: not on the screen */
     struct canvas rows;
     struct column columns[TABLE_COLUMNS_MAX]; /* those of the list, with what the server lacks */
+    /* In how many frames in a row the visible rows had the same text in a column that folds. */
+    unsigned same[TABLE_COLUMNS_MAX];
     int widths[TABLE_COLUMNS_MAX];
 };
 
@@ -92,6 +96,16 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
 
 /* Moves, selects and sorts. Returns false if ACTION means nothing here. */
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
+
+/* Whether the user hides COLUMN of the list. */
+bool grid_hides(const struct grid *grid, size_t column);
+
+/*
+ * Hides the columns of the list that HIDDEN says, and no others of it; the names of columns that
+ * only other lists of the view have stay. Returns false, with nothing changed, if there are too
+ * many.
+ */
+bool grid_hide(struct grid *grid, const bool *hidden);
 
 /* Clears the selection; a list with FOLLOW then follows again. */
 void grid_deselect(struct grid *grid);

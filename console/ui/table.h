@@ -36,6 +36,7 @@ struct column {
     const char *name;
     bool key;    /* identifies a row: the "filter by row" key uses these columns */
     bool hidden; /* not drawn; only in filters, CSV and JSON */
+    bool folds;  /* in the line of the titles instead, while all visible rows have the same text */
     enum output output;
 };
 

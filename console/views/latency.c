@@ -11,6 +11,7 @@
 #include "console/ui/graph.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
+#include "console/views/panels.h"
 
 #include <math.h>
 #include <string.h>
@@ -402,10 +403,13 @@ static void draw_heat(const struct state *state, const struct scene *scene,
         heat_draw_scale(canvas, 0, x, scene->style);
     most = fill_heat(scene, outcome, range, values, map.height, map.width);
     heat_draw(&map, scene->style, values, map.height, map.width, most);
+    graph_note(&map, (size_t)map.width, scene->span_s);
     draw_heat_labels(scene, canvas, range, map.height);
     graph_draw_marks(canvas, map.height + 1, LABEL + 1, map.width, GRAPH_BLOCKS, marks,
                      scene_marks(scene, scene->span_s, marks), history_values(scene->span_s));
 }
+
+enum { TABLE_WIDTH = 82, PANEL_WIDTH_LEAST = 60 }; /* with the graph beside the table */
 
 static void latency_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
@@ -420,6 +424,13 @@ static void latency_draw(void *state, const struct scene *scene, const struct ca
     collect_latency(scene, OUTCOME_ALL, scene->span_s, buckets);
     range = range_of(buckets);
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    if (canvas->width >= TABLE_WIDTH + PANEL_WIDTH_LEAST && places[0].height >= PANEL_FULL_HEIGHT) {
+        struct canvas beside =
+            canvas_part(&places[0], 0, TABLE_WIDTH, places[0].height, canvas->width);
+
+        metric_panel_draw(&panel_latency, scene, &beside, false);
+        places[0].width = TABLE_WIDTH - 4;
+    }
     grid_draw(scene->grid, scene, &places[0]);
     if (places[1].height > 0)
         draw_histogram(scene, &places[1], &range);

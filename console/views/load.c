@@ -9,8 +9,10 @@
 #include "console/load/run.h"
 #include "console/scene/scene.h"
 #include "console/ui/canvas.h"
+#include "console/ui/graph.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
+#include "console/views/panels.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -405,24 +407,57 @@ static void draw_advice(const struct scene *scene, const struct canvas *canvas)
             canvas_text(canvas, y++, 1, TONE_DIM, help[i]);
 }
 
+enum { FORM_WIDTH = 99, BESIDE_WIDTH = FORM_WIDTH + 80, PANELS_WIDTH = 100 };
+
+/* Before the first run: the form, the help below or beside it, and what the server does now. */
+static void draw_before(struct state *state, const struct scene *scene, const struct canvas *canvas)
+{
+    bool beside = canvas->width >= BESIDE_WIDTH, wide = canvas->width >= PANELS_WIDTH;
+    bool advice = canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
+    const struct layout_part parts[] = {
+        {.min = 1, .importance = 3},
+        {.min = 3, .max = LOAD_FIELDS, .weight = 8, .importance = 6},
+        {.min = advice && !beside ? 5 : 0, .max = 7, .weight = 8, .importance = 4, .gap = 1},
+        {.min = wide ? PANEL_FULL_HEIGHT : 0, .max = 16, .weight = 1, .importance = 1, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)], left, right;
+
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    load_form_draw_hints(&state->form,
+                         scene_allows_changes(scene) ? LOAD_HINTS_FORM : LOAD_HINTS_NO_CHANGES,
+                         &places[0]);
+    if (beside) {
+        places[2] = canvas_part(&places[1], 0, FORM_WIDTH, places[1].height, canvas->width);
+        places[1].width = FORM_WIDTH - 2;
+    }
+    load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
+    if (advice && places[2].height > 0)
+        draw_advice(scene, &places[2]);
+    if (places[3].height == 0)
+        return;
+    left = canvas_part(&places[3], 0, 0, places[3].height, canvas->width / 2 - 1);
+    right = canvas_part(&places[3], 0, left.width + 2, places[3].height, canvas->width);
+    metric_panel_draw(&panel_requests, scene, &left, false);
+    metric_panel_draw(&panel_latency, scene, &right, false);
+}
+
 static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
-    bool any = state->process.phase != LOAD_NOT_RUN,
-         form = !load_process_active(&state->process) || canvas->height >= 30;
-    bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
-    int totals = any ? load_draw_totals_lines(state->process.run, canvas->width) : 0;
+    bool form = !load_process_active(&state->process) || canvas->height >= 30;
+    int totals;
+
+    if (state->process.phase == LOAD_NOT_RUN) {
+        draw_before(state, scene, canvas);
+        return;
+    }
+    totals = load_draw_totals_lines(state->process.run, canvas->width);
     const struct layout_part parts[] = {
         {.min = 1, .importance = 3},
         {.min = 3, .max = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
         {.min = 3, .max = totals, .weight = 8, .importance = 5, .gap = 1},
         {.min = form ? 5 : canvas->height - totals - 3, .weight = 8, .importance = 4, .gap = 1}};
-    const struct layout_part parts_before[] = {parts[0], parts[1], parts[3]};
     struct canvas places[ARRAY_LENGTH(parts)];
 
-    if (any)
-        layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
-    else
-        layout_stack(canvas, parts_before, advice ? 3 : 2, places);
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
     if (places[0].height > 0)
         load_form_draw_hints(&state->form,
                              state->process.phase == LOAD_RUNNING ? LOAD_HINTS_RUNNING
@@ -431,11 +466,9 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
                              &places[0]);
     if (places[1].height > 0)
         load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
-    if (advice)
-        draw_advice(scene, &places[2]);
-    if (any && places[2].height > 0)
+    if (places[2].height > 0)
         load_draw_totals(state->process.run, scene, &places[2]);
-    if (any && places[3].height > 0)
+    if (places[3].height > 0)
         load_draw_plots(state->process.run, scene, &places[3]);
 }
 

@@ -354,7 +354,6 @@ struct state {
     bool more;           /* not all lines fit below the panels */
     struct scroll lines; /* while paging */
     int count;           /* panels as last drawn */
-    struct canvas place[PANELS_MOST];
 };
 
 /* Fills SHOWN with the panels that the server has. Returns their number. */
@@ -381,8 +380,9 @@ static int grid_columns(int width)
     return width >= 150 ? 3 : width >= 70 ? 2 : 1;
 }
 
-static void draw_panels(struct state *state, const struct scene *scene, const struct canvas *canvas,
-                        const struct metric_panel *const *panels, int count)
+static void draw_panels(const struct state *state, const struct scene *scene,
+                        const struct canvas *canvas, const struct metric_panel *const *panels,
+                        int count)
 {
     int columns = grid_columns(canvas->width), rows = (count + columns - 1) / columns;
     int height = canvas->height / rows, width = (canvas->width + PANEL_GAP) / columns;
@@ -391,11 +391,10 @@ static void draw_panels(struct state *state, const struct scene *scene, const st
     for (int i = 0; i < count; i++) {
         int y = i / columns * height, x = i % columns * width;
         int gap_below = height > PANEL_FULL_HEIGHT && i / columns + 1 < rows;
-        struct canvas *place = &state->place[i];
+        struct canvas place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
 
-        *place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
-        if (place->height > 0)
-            metric_panel_draw(panels[i], scene, place, state->selected == i + 1);
+        if (place.height > 0)
+            metric_panel_draw(panels[i], scene, &place, state->selected == i + 1);
     }
 }
 
@@ -416,16 +415,13 @@ static void draw_alone(struct state *state, const struct scene *scene, const str
                        const struct metric_panel *const *panels)
 {
     const struct line *shown[LINES_MOST];
-    struct canvas *place = &state->place[state->selected > 0 ? state->selected - 1 : 0];
 
-    memset(state->place, 0, sizeof(state->place));
     if (state->paging) {
         scroll_fit(&state->lines, (int)choose_lines(scene, shown), canvas->height - STRIP_MOST);
         draw_lines(scene, canvas, state->lines.top);
         return;
     }
-    *place = *canvas;
-    metric_panel_draw(panels[state->selected - 1], scene, place, true);
+    metric_panel_draw(panels[state->selected - 1], scene, canvas, true);
 }
 
 static void overview_draw(void *view_state, const struct scene *scene, const struct canvas *whole)
@@ -524,16 +520,6 @@ static bool overview_key(void *view_state, const struct scene *scene, enum actio
     default:
         return false;
     }
-}
-
-static long overview_second_at(void *view_state, const struct scene *scene, int y, int x)
-{
-    const struct state *state = view_state;
-    long second = -1;
-
-    for (int i = 0; i < state->count && second < 0; i++)
-        second = metric_panel_second_at(scene, &state->place[i], y, x);
-    return second;
 }
 
 static const struct view_hint *overview_hints(const void *view_state)
@@ -683,7 +669,6 @@ const struct view view_overview = {
     .state_size = sizeof(struct state),
     .draw = overview_draw,
     .key = overview_key,
-    .second_at = overview_second_at,
     .once = overview_once,
     .json = overview_json,
 };

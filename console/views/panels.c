@@ -209,15 +209,3 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
                                .detail = detail},
                canvas);
 }
-
-long metric_panel_second_at(const struct scene *scene, const struct canvas *canvas, int y, int x)
-{
-    static double values[HISTORY_VALUES];
-    const struct canvas graph = panel_graph(canvas);
-    size_t count = history_span(scene->history, SERIES_REQUESTS, scene->span_s, values), index;
-
-    if (!canvas_holds(&graph, y, x) || count == 0)
-        return -1;
-    index = (2 * (size_t)(x - graph.x) + 1) * count / (2 * (size_t)graph.width);
-    return (long)((count - 1 - index) * (size_t)scene->span_s / count);
-}

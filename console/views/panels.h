@@ -20,10 +20,4 @@ extern const struct metric_panel panel_requests, panel_latency, panel_sent, pane
 void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
                        const struct canvas *canvas, bool selected);
 
-/*
- * How many seconds before the time shown the point at Y, X of the screen is in the graph of a panel
- * that was drawn on CANVAS; -1: it is not in the graph.
- */
-long metric_panel_second_at(const struct scene *scene, const struct canvas *canvas, int y, int x);
-
 #endif

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VIEW(name) extern const struct view view_##name;
 #include "console/views/views.def"
@@ -106,4 +107,69 @@ int views_check_filter(const struct filter *filter, char *why, size_t size)
         return -1;
     }
     return 0;
+}
+
+/* Hidden columns */
+
+enum { PART_BYTES = 256 };
+
+/* Copies the next part of *TEXT, up to ';', and moves *TEXT behind it; false: there is none. */
+static bool take_part(const char **text, char part[PART_BYTES])
+{
+    size_t length;
+
+    *text += strspn(*text, "; ");
+    length = strcspn(*text, ";");
+    snprintf(part, PART_BYTES, "%.*s", (int)length, *text);
+    *text += length;
+    return part[0] != '\0';
+}
+
+static bool list_has(const struct list *list, const char *name)
+{
+    for (size_t i = 0; list != NULL && i < list->column_count; i++)
+        if (column_is_named(&list->columns[i], name))
+            return true;
+    return false;
+}
+
+static bool view_has_column(const struct view *view, const char *name)
+{
+    for (size_t i = 0; i < view->list_count; i++)
+        if (list_has(&view->lists[i], name))
+            return true;
+    return list_has(view->list, name);
+}
+
+int views_check_columns(const char *text, char *why, size_t size)
+{
+    char part[PART_BYTES];
+
+    while (take_part(&text, part)) {
+        char *left = NULL, *word = strtok_r(part, " ", &left);
+        const struct view *view = word != NULL ? view_named(word) : NULL;
+
+        if (view == NULL || view->list == NULL) {
+            snprintf(why, size, "no view with a list is called '%.40s' (example: log client took)",
+                     word != NULL ? word : "");
+            return -1;
+        }
+        while ((word = strtok_r(NULL, " ", &left)) != NULL)
+            if (!view_has_column(view, word)) {
+                snprintf(why, size, "view %s has no column '%.40s'", view->name, word);
+                return -1;
+            }
+    }
+    return 0;
+}
+
+void views_hidden_columns(const char *text, const struct view *view, char *names, size_t size)
+{
+    size_t length = strlen(view->name);
+    char part[PART_BYTES];
+
+    names[0] = '\0';
+    while (take_part(&text, part))
+        if (strncmp(part, view->name, length) == 0 && part[length] == ' ')
+            snprintf(names, size, "%s", part + length + 1);
 }

@@ -20,6 +20,15 @@ extern const char *const view_names[VIEW_COUNT];
  */
 int views_check_filter(const struct filter *filter, char *why, size_t size);
 
+/*
+ * Checks a text such as "log client took; top max": a view and names of columns of its lists,
+ * which are hidden. Returns 0, or -1 with a message in WHY.
+ */
+int views_check_columns(const char *text, char *why, size_t size);
+
+/* The names that the valid TEXT has for VIEW, separated by blanks. */
+void views_hidden_columns(const char *text, const struct view *view, char *names, size_t size);
+
 /* The view called NAME, or NULL. */
 const struct view *view_named(const char *name);
 

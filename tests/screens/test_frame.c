@@ -213,6 +213,7 @@ static void key_hints_follow_the_view(void **state)
  */
 static void overview_shows_a_panel_alone_and_all_lines(void **state)
 {
+    static const char *const others[] = {"3", "4"}; /* views with graphs */
     const char *peak;
 
     (void)state;
@@ -232,6 +233,13 @@ static void overview_shows_a_panel_alone_and_all_lines(void **state)
     TYPE_SHOWS("\x1b[6~", "HTTP/2", "offload  queued");
     assert_null(strstr(terminal_text(terminal), "cache hit ratio"));
     TYPE_SHOWS("\x1b[5~", "cache hit ratio");
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+        terminal_type(terminal, others[i]);
+        ASSERT_SHOWS("1m └");
+        click(row_of("      1m └") - 1, 60);
+        ASSERT_SHOWS(" s ago");
+        TYPE_HIDES(" ", " ago");
+    }
 }
 
 /* The columns that have no room are reached by > and <. */
@@ -382,8 +390,11 @@ static void idle_workers_of_many_threads_are_folded(void **state)
     TYPE_SHOWS("v", "  0.15 ");
 }
 
+/* A column is hidden on request, and while all rows have the same text in it. */
 static void columns_are_chosen(void **state)
 {
+    static const char *const one_protocol[] = {"log", "--filter", "protocol:HTTP/1.1", NULL};
+
     (void)state;
     stage_open(24, 120, log_view, NULL);
     ASSERT_SHOWS("REQUEST", "CLIENT", "TOOK");
@@ -392,6 +403,11 @@ static void columns_are_chosen(void **state)
     TYPE_HIDES(":columns request status\r", "TOOK");
     TYPE_SHOWS(":columns all\r", "CLIENT", "TOOK");
     TYPE_SHOWS(":columns colour\r", "unknown column 'colour'");
+    ASSERT_SHOWS("PROTOCOL");
+    stage_end_console();
+    stage_console(24, 120, one_protocol, NULL);
+    ASSERT_SHOWS("protocol HTTP/1.1", "GET /page-39");
+    assert_null(strstr(terminal_text(terminal), "PROTOCOL"));
 }
 
 /* The names of a row's columns are those of the log, whatever view the row is in. */
@@ -769,7 +785,7 @@ static void recorded_session_is_replayed(void **state)
     stage_end_fixture(); /* the replay needs no daemon */
     stage_console(24, 80, replay, NULL);
     ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* paused at the end */
-    TYPE_SHOWS("[[[[[[[[[[[[[[[[[[[[", "threads 4 of 4"); /* to the start */
+    TYPE_SHOWS("[[[[[[[[[[[[[[[[[[[[", "threads 4 of 4");           /* to the start */
     TYPE_SHOWS("+", "a recording cannot be changed");
     TYPE_SHOWS(":note late\r", "this is a recording");
     TYPE_SHOWS("}", "N six threads");
@@ -915,6 +931,8 @@ static void all_servers_are_in_one_list(void **state)
     TYPE_SHOWS("s", "STATE   \u25b2");
     go_to(stage_name());
     TYPE_SHOWS("\r", "[1 overview]", "k total");
+    TYPE_SHOWS(":alert p99 > 1us\r", " p99 > 1us: ");
+    assert_non_null(strstr(terminal_line(terminal, 1), " µs"));
     TYPE_SHOWS("I", "Select one:", "q returns");
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
@@ -931,8 +949,6 @@ static void settings_are_read_from_console_ini(void **state)
 
     (void)state;
     snprintf(folder, sizeof(folder), "/tmp/%s-config", stage_name());
-    TYPE_SHOWS(":alert p99 > 1us\r", " p99 > 1us: ");
-    assert_non_null(strstr(terminal_line(terminal, 1), " µs"));
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
     mkdir(folder, 0700);
     snprintf(file, sizeof(file), "%s/webserverd", folder);
@@ -1007,18 +1023,28 @@ static void settings_are_saved_on_request(void **state)
     TYPE_SHOWS(":set them\r", "unknown setting 'them'; did you mean 'theme'?");
     TYPE_SHOWS(":set fps many\r", "invalid rate 'many' (1-60");
     TYPE_SHOWS(":set fps\r", "fps = (default)");
-    TYPE_SHOWS("t:save\r", "saved in /tmp/", "theme, ascii, span");
+    TYPE_SHOWS("5", "CLIENT");
+    TYPE_HIDES(":columns -client\r", "CLIENT");
+    TYPE_SHOWS("t:save\r", "saved in /tmp/", "theme, ascii, span, hide-columns");
     /* The fixture's name is saved, because it is not the default. */
-    assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"));
+    assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"
+                                             "hide-columns = log client\n"));
     stage_end_console();
     out = fopen(file, "w");
-    fputs("# mine\nfps=5\n\n; no colours\ntheme   = light\nascii = off", out);
+    fputs("# mine\nfps=5\nhide-columns = top max; log client took\n\n; no colours\n"
+          "theme   = light\nascii = off",
+          out);
     fclose(out);
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":set theme mono\r:save\r", "saved in ");
-    assert_non_null(strstr(content_of(file), "# mine\nfps = 5\n\n; no colours\ntheme = mono\n"));
+    assert_non_null(strstr(content_of(file), "# mine\nfps = 5\nhide-columns = top max; log client "
+                                             "took\n\n; no colours\ntheme = mono\n"));
     assert_null(strstr(content_of(file), "ascii"));
+    TYPE_SHOWS("5", "BYTES");
+    assert_null(strstr(terminal_text(terminal), "CLIENT"));
+    TYPE_SHOWS(":columns all\r", "CLIENT", "TOOK");
+    TYPE_SHOWS(":set hide-columns log colour\r", "view log has no column 'colour'");
     stage_end_console();
     readonly_console_saves_nothing(environment, file);
     unlink(file);
