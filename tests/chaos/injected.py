@@ -389,7 +389,8 @@ class Session(traitor.Session):
                  "/dev/shm", "/proc/self/environ", "/proc/self/mem", "/proc/self/maps", f"/proc/{other}/mem",
                  f"/proc/{other}/environ", f"/proc/{other}/fd/3", f"/proc/{other}/maps", f"{self.directory}/access.log",
                  self.server.process.args[0], "/proc/self/map_files"]
-        paths += [f"/proc/self/fd/{fd}" for fd in sockets(pid)][:8]
+        # Not the sockets of connections, whose numbers may be those of files of the site by then.
+        paths += [f"/proc/self/fd/{fd}" for fd in links(pid, self.server.process.pid)][:8]
         items = [(start, length) for start, length, _ in self.shared(pid, writable=False)]
         # In the others, socket() is one of the calls that end the process.
         lives, report = self.run_blob(pid, order(OPEN, 1, seed=kind == "acme", inode=os.stat(segment).st_ino, items=items[:ITEMS],
