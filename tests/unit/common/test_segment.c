@@ -184,6 +184,7 @@ static void metrics_and_states_are_described(void **state)
 
         assert_int_equal(line->letter, thread_state_table[i].letter);
         assert_string_equal(line->name, thread_state_table[i].name);
+        assert_string_equal(line->help, thread_state_table[i].help);
     }
 }
 
