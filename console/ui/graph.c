@@ -309,8 +309,7 @@ static void draw_label(const struct canvas *canvas, int row, const char *label)
     canvas_right(canvas, row, LABEL_WIDTH - 1, TONE_DIM, label);
 }
 
-/* Times between the span and now, on the axis. */
-static void draw_ticks(const struct panel *panel, const struct canvas *canvas, int width)
+void graph_draw_ticks(const struct canvas *canvas, int y, int x, int width, int span_s)
 {
     static const int steps_s[] = {15, 60, 300, 900, 7200, 21600};
     enum { ROOM = 10, PARTS_MOST = 5 };
@@ -318,16 +317,15 @@ static void draw_ticks(const struct panel *panel, const struct canvas *canvas, i
     size_t i = 0;
     int step_s;
 
-    while (i + 1 < ARRAY_LENGTH(steps_s) && panel->span_s > PARTS_MOST * steps_s[i])
+    while (i + 1 < ARRAY_LENGTH(steps_s) && span_s > PARTS_MOST * steps_s[i])
         i++;
     step_s = steps_s[i];
-    for (int ago_s = step_s; ago_s < panel->span_s; ago_s += step_s) {
-        int x = width - 1 - (int)((long)ago_s * width / panel->span_s);
+    for (int ago_s = step_s; ago_s < span_s; ago_s += step_s) {
+        int at = width - 1 - (int)((long)ago_s * width / span_s);
 
         units_format_time_ms(text, sizeof(text), (uint64_t)ago_s * 1000);
-        if ((long)step_s * width / panel->span_s >= ROOM)
-            canvas_text(canvas, canvas->height - 1, LABEL_WIDTH + 1 + x - (int)strlen(text) / 2,
-                        TONE_DIM, text);
+        if ((long)step_s * width / span_s >= ROOM)
+            canvas_text(canvas, y, x + at - (int)strlen(text) / 2, TONE_DIM, text);
     }
 }
 
@@ -352,7 +350,7 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas,
                units_format_time_ms(span, sizeof(span), (uint64_t)panel->span_s * 1000));
     canvas_repeat(canvas, bottom, LABEL_WIDTH, 1, TONE_DIM, ascii ? L'+' : L'└');
     canvas_repeat(canvas, bottom, LABEL_WIDTH + 1, width, TONE_DIM, ascii ? L'-' : L'─');
-    draw_ticks(panel, canvas, width);
+    graph_draw_ticks(canvas, bottom, LABEL_WIDTH + 1, width, panel->span_s);
     if (peak_column >= 0)
         canvas_repeat(canvas, bottom, LABEL_WIDTH + 1 + peak_column, 1, TONE_PEAK,
                       ascii ? L'^' : L'▲');

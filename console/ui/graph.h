@@ -44,6 +44,9 @@ void graph_draw_marks(const struct canvas *canvas, int y, int x, int columns,
                       enum graph_style style, const struct graph_mark *marks, size_t mark_count,
                       size_t count);
 
+/* Draws times between SPAN_S seconds ago and now, on the axis of WIDTH in line Y from column X on. */
+void graph_draw_ticks(const struct canvas *canvas, int y, int x, int width, int span_s);
+
 /* The index of the largest value above 0, the newest of equals; COUNT if there is none. */
 size_t graph_peak(const double *values, size_t count);
 

@@ -210,7 +210,7 @@ static void cache_draw(void *state, const struct scene *scene, const struct canv
     else
         grid_draw(scene->grid, scene, &places[4]);
     if (scene->grid->sorted_by == 0 && canvas->width >= 60)
-        canvas_print(&places[4], 0, canvas->width - 12, TONE_DIM, "m: by %s",
+        canvas_print(&places[4], 0, canvas->width - 12, TONE_DIM, "v: by %s",
                      cache_order_names[((struct state *)state)->order]);
 }
 
@@ -324,7 +324,7 @@ static const char *const help[] = {
     "COPIES: number of workers that hold the path. HITS: since it was stored.",
     "d purges the selected entry, x drops everything.",
     "e changes the size, n the policy; both show the hit ratio before and after.",
-    "m sorts by hits, size, age or path.",
+    "v sorts by hits, size, age or path.",
     NULL};
 
 static const struct view_hint hints[] = {

@@ -84,7 +84,7 @@ static void events_detail(void *state, const struct scene *scene, size_t row, FI
         fprintf(out, "first\t%s\n", text_clock(text, event->first_ns));
         fprintf(out, "how often\t%" PRIu64 " times\n", event->count);
         fprintf(out, "Events that differ only in numbers are grouped; the newest is shown. "
-                     "m shows each event.\n");
+                     "v shows each event.\n");
     }
 }
 
@@ -232,7 +232,7 @@ static const char *const help[] = {
     "Errors, warnings and changes of all processes, grouped by kind.",
     "A change names the user and the process that made it.",
     "Below: the commands of this console and the replies of the daemon.",
-    "m shows each event, n sets the minimum level, Enter shows all details.", NULL};
+    "v shows each event, n sets the minimum level, Enter shows all details.", NULL};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

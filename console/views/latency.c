@@ -398,13 +398,14 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     if (outcome != OUTCOME_ALL && scene->span_s > OUTCOMES_SECONDS)
         x = canvas_text(canvas, 0, x, TONE_NOTE, "one outcome: kept for 15m") + 2;
     else
-        x = canvas_text(canvas, 0, x, TONE_DIM, "(m: next outcome)") + 2;
+        x = canvas_text(canvas, 0, x, TONE_DIM, "(v: next outcome)") + 2;
     if (x + 20 < canvas->width)
         heat_draw_scale(canvas, 0, x, scene->style);
     most = fill_heat(scene, outcome, range, values, map.height, map.width);
     heat_draw(&map, scene->style, values, map.height, map.width, most);
     graph_note(&map, (size_t)map.width, scene->span_s);
     draw_heat_labels(scene, canvas, range, map.height);
+    graph_draw_ticks(canvas, map.height + 1, LABEL + 1, map.width, scene->span_s);
     graph_draw_marks(canvas, map.height + 1, LABEL + 1, map.width, GRAPH_BLOCKS, marks,
                      scene_marks(scene, scene->span_s, marks), history_values(scene->span_s));
 }
@@ -461,7 +462,7 @@ static const char *const help[] = {
     "Latency of requests, from their arrival to the last byte sent.",
     "hit: from the cache; miss: from a file; offload: with an offload thread.",
     "The histogram covers 10 s, the heat map the time range (key t).",
-    "m shows the heat map of one outcome. Seconds before the console started",
+    "v shows the heat map of one outcome. Seconds before the console started",
     "are not split by outcome, and those of one outcome are kept for 15 minutes.",
     "in queue: how long connections waited for a thread, in about the last second.",
     NULL};

@@ -373,7 +373,7 @@ static const char *const help[] = {
     "At the end both counts are compared; a tick means no request was lost.",
     keys_help,
     "The keys above the form are clickable; a second click on a field edits it.",
-    "m lists past runs (in $XDG_STATE_HOME/webserverd/runs), c compares two.",
+    "v lists past runs (in $XDG_STATE_HOME/webserverd/runs), c compares two.",
     NULL};
 
 /* In the order of the screen. */

@@ -68,9 +68,8 @@ static const struct column columns[COLUMNS] = {
 enum { WORK_TEXT = SEGMENT_WORK_WORDS * 8 * 4 };
 
 enum {
-    EFFECT_LEAST = 8,
-    EFFECT_LEAST_BESIDE_QUEUE = 6,
-    EFFECT_MOST = 16,
+    EFFECT_LEAST = 6,
+    EFFECT_MOST = 30,
     SIDE_BY_SIDE_WIDTH = 70,
     LEGEND_MOST = 3,
     TALL = 16,
@@ -647,8 +646,9 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     effect = canvas_part(&rest, lines + queues, 0, rest.height - lines - queues, rest.width);
     if (effect.height > EFFECT_MOST)
         effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
-    if (effect.height >= (queues ? EFFECT_LEAST_BESIDE_QUEUE : EFFECT_LEAST) &&
-        effect.width >= SIDE_BY_SIDE_WIDTH) {
+    else if (effect.height > EFFECT_LEAST) /* a blank line */
+        effect = canvas_part(&effect, 1, 0, effect.height - 1, effect.width);
+    if (effect.height >= EFFECT_LEAST && effect.width >= SIDE_BY_SIDE_WIDTH) {
         int width = effect.width / 2 - 1;
         struct canvas left = canvas_part(&effect, 0, 0, effect.height, width);
         struct canvas right = canvas_part(&effect, 0, width + 2, effect.height, effect.width);
@@ -838,7 +838,7 @@ static const char *const help[] = {
     "n changes the model, e the queue: its order, what happens when it is full, its places.",
     "Connections move to threads with less to do: GIVEN and TAKEN count them.",
     "Idle offload threads are folded into their queue, and of more than 24 threads also those",
-    "of idle workers; m shows them, then only letters.",
+    "of idle workers; v shows them, then only letters.",
     "s sorts: then workers and queues are left out, :sort cpu puts the busiest thread first.",
     "CPU is in percent of one core.",
     NULL};

@@ -386,7 +386,7 @@ static void draw_top_summary(const struct state *state, const struct scene *scen
     if (one_in > 1)
         x = canvas_item(canvas, 0, x + 2, TONE_NOTE, "1 in %u sampled, counts scaled", one_in);
     if (canvas->width < NAMES_WIDTH)
-        canvas_item(canvas, 0, x + 2, TONE_DIM, "m: next");
+        canvas_item(canvas, 0, x + 2, TONE_DIM, "v: next");
     if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
         return;
     limits_text(scene, line, sizeof(line), canvas->width - x - 2);
@@ -529,7 +529,7 @@ static const char *const help[] = {
     "clients shows open connections by address, how many requests are LEFT of the",
     "burst, and how many were LIMITED (response 429); - means not counted.",
     "On a client, e limits its requests per second, x blocks it, d releases it.",
-    "m shows the next list, g sets the window, at most 15 minutes; it is",
+    "v shows the next list, t sets the window, at most 15 minutes; it is",
     "shorter if older requests are no longer known: \"last 40s of 5m\".",
     "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",
     "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",
