@@ -509,6 +509,12 @@ static enum plan_format format_of_output(const char *output)
 }
 
 /* Sets defaults and limits that depend on other options. */
+/* The requests that a browser has in flight, unless --streams is given. */
+static uint32_t page_streams(const struct plan *plan)
+{
+    return plan->http == PLAN_HTTP_2 ? PLAN_PAGE_STREAMS : PLAN_PAGE_CONNECTIONS;
+}
+
 static void complete(struct plan *plan)
 {
     if (plan->command == PLAN_SWEEP)
@@ -526,6 +532,10 @@ static void complete(struct plan *plan)
     if (plan->har_file != NULL && !plan->order_given)
         plan->order = PLAN_ORDER_EACH;
     plan->cookies = plan->cookies || plan->scenario_file != NULL;
+    if (plan->page_loads)
+        plan->engine = PLAN_ENGINE_RAW;
+    if (plan->page_loads && plan->streams == 1)
+        plan->streams = page_streams(plan);
     if (plan->method == NULL)
         plan->method = plan->body != NULL || plan->body_file != NULL ? "POST" : "GET";
     if (plan->duration_ms == 0)
@@ -577,6 +587,30 @@ static bool check_har(struct option_reader *reader)
         return option_fail(reader, "--har takes one URL: the server that gets the requests");
     if (plan->think_recorded && plan->order_given && plan->order != PLAN_ORDER_EACH)
         return option_fail(reader, "--think recorded requires --order each");
+    return true;
+}
+
+static bool check_page_loads(struct option_reader *reader)
+{
+    const struct plan *plan = reader->plan;
+
+    if (!plan->page_loads)
+        return true;
+    if (plan->har_file == NULL)
+        return option_fail(reader, "--page-loads requires --har FILE");
+    if (plan->order_given || plan->csv_file != NULL || plan->think_recorded)
+        return option_fail(reader, "--page-loads conflicts with --order, --csv and --think "
+                                   "recorded: responses decide when a request begins");
+    if (plan->cookies)
+        return option_fail(reader, "--page-loads conflicts with --cookies: the recording has them");
+    if (plan->engine_given && plan->engine != PLAN_ENGINE_RAW)
+        return option_fail(reader, "--page-loads requires --engine raw, the default with it");
+    if (!plan->keepalive || plan->requests_per_connection > 0 || plan->http == PLAN_HTTP_1_0)
+        return option_fail(reader, "--page-loads conflicts with --no-keepalive, "
+                                   "--max-reqs-per-conn and --http1.0: browsers keep connections");
+    if ((uint64_t)max_connections(plan) * page_streams(plan) > PLAN_CONNECTIONS_MAX)
+        return option_fail(reader, "--page-loads with %u browsers: more than %d requests at a time",
+                           max_connections(plan), PLAN_CONNECTIONS_MAX);
     return true;
 }
 
@@ -701,8 +735,9 @@ static bool check(struct option_reader *reader)
         return option_fail(reader, "--control-fd conflicts with --repeat");
     if (plan->command == PLAN_MERGE)
         return check_merge(reader);
-    return check_har(reader) && check_scenarios(reader) && check_csv(reader) &&
-           check_cookies(reader) && (plan->command != PLAN_SWEEP || check_sweep(reader)) &&
+    return check_har(reader) && check_page_loads(reader) && check_scenarios(reader) &&
+           check_csv(reader) && check_cookies(reader) &&
+           (plan->command != PLAN_SWEEP || check_sweep(reader)) &&
            (plan->command != PLAN_FIND || check_find(reader));
 }
 

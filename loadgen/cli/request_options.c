@@ -44,6 +44,7 @@ SWITCH(no_resume, resume, false)
 SWITCH(json, format, PLAN_FORMAT_JSON)
 SWITCH(progress, progress_lines, true)
 SWITCH(quiet, quiet, true)
+SWITCH(page_loads, page_loads, true)
 SWITCH(verbose, verbose, true)
 
 STRING(urls, urls_file)
@@ -193,6 +194,7 @@ bool option_set_engine(struct option_reader *reader, struct option_value value)
     bool raw = strcmp(value.text, "raw") == 0;
 
     reader->plan->engine = raw ? PLAN_ENGINE_RAW : PLAN_ENGINE_CURL;
+    reader->plan->engine_given = true;
     if (!raw && strcmp(value.text, "curl") != 0)
         return option_fail(reader, "%s %s: unknown (curl, raw)", value.spelling, value.text);
     return true;

@@ -4,6 +4,7 @@
 #include "common/macros.h"
 
 #include "loadgen/base/resources.h"
+#include "loadgen/engine/page_load.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -181,8 +182,10 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
     if (thread->wake_fd < 0 || thread->base == NULL)
         return false;
     driver_config.base = thread->base;
-    if (config->request_plan->scenarios.count > 0) {
-        thread->scenario_tally = scenario_tally_create(&config->request_plan->scenarios);
+    if (config->request_plan->scenarios.count > 0 || config->plan->page_loads) {
+        thread->scenario_tally = config->plan->page_loads
+                                     ? page_tally_create(config->request_plan)
+                                     : scenario_tally_create(&config->request_plan->scenarios);
         driver_config.scenario_tally = thread->scenario_tally;
         if (thread->scenario_tally == NULL)
             return false;
@@ -339,7 +342,8 @@ int client_pool_apply(struct client_pool *pool, const struct client_pool_setting
     if (settings->threads != pool->settings.threads && pool->config.plan->replay_file != NULL)
         return fail_pool(why, size,
                          "a replay cannot change its threads: its requests are assigned");
-    if (resources_reserve_descriptors(settings->connections, settings->threads, why, size) != 0)
+    if (resources_reserve_descriptors(plan_sockets(pool->config.plan, settings->connections),
+                                      settings->threads, why, size) != 0)
         return -1;
     if (settings->threads > pool->settings.threads && add_threads(pool, settings, why, size) != 0)
         return -1;

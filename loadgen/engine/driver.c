@@ -1,6 +1,7 @@
 #include "loadgen/engine/driver.h"
 
 #include "loadgen/base/interrupts.h"
+#include "loadgen/engine/page_load.h"
 #include "loadgen/engine/slot.h"
 
 #include <stdlib.h>
@@ -108,11 +109,17 @@ static void check_end(struct driver *driver, uint64_t now_ns)
         event_base_loopbreak(driver->config.base);
 }
 
+/* With page loads, the first slot of a browser turns its others off, too. */
 static void turn_off(struct driver *driver, uint32_t number)
 {
+    uint32_t end = number + (driver->config.plan->page_loads ? driver->config.plan->streams : 1);
+
     slot_leave_scenario(driver, driver->slots[number]);
-    driver->slots[number]->state = SLOT_OFF;
-    driver->config.engine->close(driver->engine, number);
+    browser_leave(driver, driver->slots[number]);
+    for (; number < end; number++) {
+        driver->slots[number]->state = SLOT_OFF;
+        driver->config.engine->close(driver->engine, number);
+    }
 }
 
 /* ---- Closed loop ---- */
@@ -128,15 +135,23 @@ static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns
     struct scenario_start start;
     bool begins = false;
 
+    if (slot_helps(driver, number)) {
+        slot->state = SLOT_WAITING;
+        return;
+    }
     if (first ? budget_share_take_first(share, now_ns) : budget_share_take(share, now_ns)) {
         if (slot->user != NULL)
             begins = request_plan_next_scenario(driver->config.request_plan, &start);
+        else if (slot->browser != NULL)
+            begins = true;
         else
             entry = request_plan_next(driver->config.request_plan, &slot->list_position,
                                       &driver->random);
         driver->exhausted = entry == NULL && !begins;
     }
-    if (begins)
+    if (begins && slot->browser != NULL)
+        browser_begin_visit(driver, slot, now_ns, now_ns);
+    else if (begins)
         slot_begin_scenario(driver, slot, &start, now_ns, now_ns);
     else if (entry != NULL)
         slot_begin_entry(driver, number, entry, now_ns, now_ns);
@@ -200,8 +215,10 @@ static void start_wave(struct driver *driver)
 
 void driver_finish(struct driver *driver)
 {
-    for (uint32_t i = 0; i < driver->slot_count; i++)
+    for (uint32_t i = 0; i < driver->slot_count; i++) {
         slot_leave_scenario(driver, driver->slots[i]);
+        browser_leave(driver, driver->slots[i]);
+    }
     open_loop_finish(driver);
 }
 
@@ -216,6 +233,8 @@ static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_n
         turn_off(driver, number);
     } else if (slot_is_running(slot)) {
         slot_begin_step(driver, slot, now_ns, now_ns);
+    } else if (browser_is_visiting(slot)) {
+        browser_begin_page(driver, slot, now_ns, now_ns);
     } else if (driver->open) {
         open_loop_free(driver, number, now_ns);
         open_loop_send(driver, now_ns);
@@ -228,10 +247,11 @@ static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_n
 static void go_on(struct driver *driver, struct slot *slot, const struct scenario_step *step,
                   uint64_t now_ns)
 {
-    bool pauses = slot->thinking != NULL && (!driver->open || slot_is_running(slot));
+    bool goes_on = slot_is_running(slot) || browser_is_visiting(slot);
+    bool pauses = slot->thinking != NULL && (!driver->open || goes_on);
     uint64_t us = pauses ? think_us(driver, slot, step) : 0;
 
-    if (slot_is_running(slot) && is_over(driver, now_ns))
+    if (goes_on && is_over(driver, now_ns))
         slot->state = SLOT_DONE;
     else if (slot->number < driver->settings.slots && us > 0)
         slot_think(driver, slot, us);
@@ -263,7 +283,7 @@ static void log_request(const struct driver *driver, const struct slot *slot,
         .begun_ns = after_origin(driver, slot->begun_ns),
         .end_ns = after_origin(driver, now_ns),
         .thread = driver->config.thread_index,
-        .connection = slot->number / driver->config.plan->streams,
+        .connection = slot->number / plan_slots_of_connection(driver->config.plan),
         .unanswered = unanswered,
     };
 
@@ -291,7 +311,10 @@ static void driver_on_ended(void *context, uint32_t number, struct transaction *
         log_request(driver, slot, transaction, now_ns, false);
     driver->in_flight--;
     driver->last_end_ns = now_ns;
-    go_on(driver, slot, step, now_ns);
+    if (driver->config.plan->page_loads)
+        slot = browser_end_request(driver, slot, transaction, now_ns);
+    if (slot != NULL)
+        go_on(driver, slot, step, now_ns);
     check_end(driver, now_ns);
 }
 
@@ -355,13 +378,15 @@ static void free_slot(struct slot *slot)
     if (slot->thinking != NULL)
         event_free(slot->thinking);
     virtual_user_free(slot->user);
+    free(slot->browser);
     free(slot);
 }
 
 static struct slot *make_slot(struct driver *driver)
 {
-    bool has_user = driver->config.scenario_tally != NULL;
     const struct plan *plan = driver->config.plan;
+    bool has_user = driver->config.request_plan->scenarios.count > 0;
+    bool has_browser = plan->page_loads && !slot_helps(driver, driver->slot_count);
     bool thinks = has_user || plan->think_max_ms > 0 || plan->think_recorded;
     struct slot *slot = calloc(1, sizeof(*slot));
 
@@ -374,7 +399,10 @@ static struct slot *make_slot(struct driver *driver)
     if (has_user)
         slot->user =
             virtual_user_create(driver->config.request_plan, driver->config.scenario_tally);
-    if ((!thinks || slot->thinking != NULL) && (!has_user || slot->user != NULL))
+    if (has_browser)
+        slot->browser = browser_create(driver->config.request_plan);
+    if ((!thinks || slot->thinking != NULL) && (!has_user || slot->user != NULL) &&
+        (!has_browser || slot->browser != NULL))
         return slot;
     free_slot(slot);
     return NULL;
@@ -495,14 +523,15 @@ struct driver *driver_create(const struct driver_config *config,
                              const struct driver_settings *settings)
 {
     struct driver *driver = calloc(1, sizeof(*driver));
+    bool has_users = config->request_plan->scenarios.count > 0;
     const struct engine_config engine_config = {
         .plan = config->plan,
         .request_plan = config->request_plan,
         .base = config->base,
         .owner = {.connected = driver_on_connected,
                   .ended = driver_on_ended,
-                  .field = config->scenario_tally != NULL ? driver_on_field : NULL,
-                  .body = config->scenario_tally != NULL ? driver_on_body : NULL,
+                  .field = has_users ? driver_on_field : NULL,
+                  .body = has_users ? driver_on_body : NULL,
                   .unsolicited = driver_on_unsolicited,
                   .context = driver},
         .error_texts = config->error_texts,

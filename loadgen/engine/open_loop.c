@@ -1,6 +1,7 @@
 #include "loadgen/engine/slot.h"
 
 #include "loadgen/base/interrupts.h"
+#include "loadgen/engine/page_load.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,6 +106,10 @@ void slot_queue_free(struct slot_queue *queue)
 
 void open_loop_free(struct driver *driver, uint32_t number, uint64_t now_ns)
 {
+    if (slot_helps(driver, number)) {
+        driver->slots[number]->state = SLOT_WAITING;
+        return;
+    }
     driver->slots[number]->state = SLOT_FREE;
     driver->slots[number]->free_since_ns = now_ns;
     slot_queue_push(&driver->free, number);
@@ -139,6 +144,11 @@ static void begin_due(struct driver *driver, struct slot *slot, uint64_t due_ns,
     struct scenario_start start;
 
     driver->last_due_ns = due_ns;
+    if (slot->browser != NULL) {
+        schedule_step(&driver->schedule);
+        browser_begin_visit(driver, slot, due_ns, now_ns);
+        return;
+    }
     if (slot->user == NULL) {
         slot_begin_entry(driver, slot->number,
                          schedule_take(&driver->schedule, &slot->list_position, &driver->random),

@@ -59,6 +59,7 @@ enum slot_state {
     SLOT_FREE,     /* open loop: in the queue of free slots */
     SLOT_THINKING, /* its timer runs */
     SLOT_BUSY,     /* a request is in flight */
+    SLOT_WAITING,  /* page loads: idle, until its browser has a request for it */
     SLOT_DONE,     /* the budget is used up */
 };
 
@@ -70,10 +71,11 @@ struct slot {
     bool used, connected; /* ever; set in the first slot of each connection */
     uint64_t begun_ns, due_ns;
     uint64_t free_since_ns;
-    size_t list_position;      /* --order each */
+    size_t list_position;      /* --order each; page loads: the entry in flight */
     uint64_t think_ns;         /* recorded, after the request in flight */
     struct event *thinking;    /* NULL without think time */
     struct virtual_user *user; /* NULL without scenarios */
+    struct browser *browser;   /* page loads: of the first slot of a browser; else NULL */
 };
 
 struct driver {
@@ -83,7 +85,7 @@ struct driver {
     struct slot **slots;
     uint32_t slot_count;          /* never below settings.slots */
     uint32_t in_flight, thinking; /* slots */
-    uint32_t running;             /* slots that run a scenario */
+    uint32_t running;             /* slots that run a scenario, browsers that load pages */
     uint32_t started;             /* slots that the waves have reached */
     struct slot_queue free;       /* open loop */
     struct schedule schedule;     /* open loop */
@@ -118,7 +120,7 @@ static inline bool driver_is_counted(const struct driver *driver, uint64_t due_n
     return due_ns >= driver->config.share->budget->counted_from_ns;
 }
 
-/* The first slot of the connection that slot NUMBER uses. */
+/* The first slot of the connection, or of the browser, that slot NUMBER belongs to. */
 static inline struct slot *slot_leader(const struct driver *driver, uint32_t number)
 {
     return driver->slots[number - number % driver->config.plan->streams];
@@ -134,6 +136,12 @@ static inline struct tally *slot_tally(const struct driver *driver, const struct
 static inline bool slot_is_running(const struct slot *slot)
 {
     return slot->user != NULL && slot->user->scenario != NULL;
+}
+
+/* Whether slot NUMBER only helps the first slot of its browser. */
+static inline bool slot_helps(const struct driver *driver, uint32_t number)
+{
+    return driver->config.plan->page_loads && number % driver->config.plan->streams != 0;
 }
 
 /* Begins the request of ENTRY on an idle slot. */

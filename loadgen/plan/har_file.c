@@ -24,13 +24,19 @@ struct har_reader {
     size_t entry_number; /* from 1 */
     char *why;
     size_t size;
+    /* With --page-loads. */
+    const json_t *page_list; /* log.pages */
+    const char *page;        /* the reference of the current page; NULL: it has none */
+    /* Of the current page: the entries of its URLs, and those that redirect to a URL. */
+    json_t *seen, *redirecting;
 };
 
 /* An entry of the file. */
 struct recorded {
     const json_t *entry;
     size_t number;
-    double begun_unix_s; /* NAN: unknown */
+    double begun_unix_s; /* NAN: unknown; with --page-loads only the order counts */
+    size_t page;         /* with --page-loads: its place in the order of the pages; else 0 */
 };
 
 enum { SKIP = 1 };
@@ -212,6 +218,137 @@ static int take_times(struct har_reader *reader, const struct recorded *recorded
     return 0;
 }
 
+/* ---- Pages ---- */
+
+/* Makes LINK, which may be relative to URL, absolute and without a fragment. NULL: it is invalid. */
+static char *resolve(const char *url, const char *link)
+{
+    CURLU *parsed = curl_url();
+    char *text = NULL, *copy = NULL;
+
+    if (parsed != NULL && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_set(parsed, CURLUPART_URL, link, 0) == CURLUE_OK &&
+        curl_url_set(parsed, CURLUPART_FRAGMENT, NULL, 0) == CURLUE_OK)
+        text = url_part(parsed, CURLUPART_URL);
+    if (text != NULL)
+        copy = strdup(text);
+    curl_free(text);
+    curl_url_cleanup(parsed);
+    return copy;
+}
+
+/* The URL that caused a request, as browsers with the engine of Chromium record it; or NULL. */
+static const char *initiator_of(const json_t *entry)
+{
+    const json_t *initiator = json_object_get(entry, "_initiator");
+    const char *url = string_member(initiator, "url");
+
+    for (const json_t *stack = json_object_get(initiator, "stack"); url == NULL && stack != NULL;
+         stack = json_object_get(stack, "parent")) {
+        const json_t *frame;
+        size_t i;
+
+        json_array_foreach(json_object_get(stack, "callFrames"), i, frame)
+        {
+            const char *at = string_member(frame, "url");
+
+            if (url == NULL && at != NULL && at[0] != '\0')
+                url = at;
+        }
+    }
+    return url;
+}
+
+/* Records in ENTRIES that NUMBER is the one of LINK, which may be relative to URL. */
+static bool remember(json_t *entries, const char *url, const char *link, size_t number)
+{
+    char *absolute = resolve(url, link);
+    bool good = absolute == NULL ||
+                json_object_set_new(entries, absolute, json_integer((json_int_t)number)) == 0;
+
+    free(absolute);
+    return good;
+}
+
+/* The one of ENTRIES with LINK, or OTHERWISE. */
+static uint32_t recall(const json_t *entries, const char *url, const char *link, uint32_t otherwise)
+{
+    char *absolute = link != NULL ? resolve(url, link) : NULL;
+    const json_t *number = absolute != NULL ? json_object_get(entries, absolute) : NULL;
+
+    free(absolute);
+    return number != NULL ? (uint32_t)json_integer_value(number) : otherwise;
+}
+
+/* Titles of Chromium are URLs. */
+static const char *page_name(const struct har_reader *reader, const char *url)
+{
+    const json_t *page;
+    size_t i;
+
+    json_array_foreach(reader->page_list, i, page)
+    {
+        const char *id = string_member(page, "id"), *title = string_member(page, "title");
+
+        if (id != NULL && reader->page != NULL && strcmp(id, reader->page) == 0 && title != NULL &&
+            title[0] != '\0')
+            return title;
+    }
+    return url;
+}
+
+static bool begin_page(struct har_reader *reader, const char *url, size_t first)
+{
+    struct request_plan *plan = reader->request_plan;
+    struct page *grown = realloc(plan->pages, (plan->page_count + 1) * sizeof(*grown));
+
+    json_decref(reader->seen);
+    json_decref(reader->redirecting);
+    reader->seen = json_object();
+    reader->redirecting = json_object();
+    if (grown != NULL)
+        plan->pages = grown;
+    if (grown == NULL || reader->seen == NULL || reader->redirecting == NULL)
+        return false;
+    plan->pages[plan->page_count] =
+        (struct page){.name = strdup(page_name(reader, url)), .first = first};
+    return plan->pages[plan->page_count++].name != NULL;
+}
+
+/*
+ * Notes what caused the last entry of the plan: the entry that redirects to it, else its initiator,
+ * else the first one of the page. Returns false if out of memory.
+ */
+static bool note_cause(struct har_reader *reader, const struct recorded *recorded)
+{
+    struct request_plan *plan = reader->request_plan;
+    const json_t *request = json_object_get(recorded->entry, "request");
+    const json_t *response = json_object_get(recorded->entry, "response");
+    const char *url = string_member(request, "url");
+    const char *page = string_member(recorded->entry, "pageref");
+    const char *target = string_member(response, "redirectURL");
+    size_t number = plan->entry_count - 1;
+    uint32_t *grown = realloc(plan->causes, plan->entry_count * sizeof(*grown));
+    bool same = page == reader->page ||
+                (page != NULL && reader->page != NULL && strcmp(page, reader->page) == 0);
+    struct page *current;
+    uint32_t cause;
+
+    if (grown == NULL)
+        return false;
+    plan->causes = grown;
+    reader->page = page;
+    if ((number == 0 || !same) && !begin_page(reader, url, number))
+        return false;
+    current = &plan->pages[plan->page_count - 1];
+    cause = recall(reader->seen, url, initiator_of(recorded->entry), (uint32_t)current->first);
+    cause = recall(reader->redirecting, url, url, cause);
+    plan->causes[number] = current->count++ == 0 ? REQUEST_PLAN_NO_CAUSE : cause;
+    return remember(reader->seen, url, url, number) &&
+           (target == NULL || target[0] == '\0' ||
+            remember(reader->redirecting, url, target, number));
+}
+
 static int add_request(struct har_reader *reader, const struct recorded *recorded,
                        const struct request_parts *parts)
 {
@@ -222,6 +359,8 @@ static int add_request(struct har_reader *reader, const struct recorded *recorde
     if (reader->times && take_times(reader, recorded) != 0)
         return -1;
     result = request_plan_add(reader->request_plan, parts, entry, why, sizeof(why));
+    if (result == 0 && reader->request_plan->plan->page_loads && !note_cause(reader, recorded))
+        return fail_entry(reader, "out of memory");
     return result < 0 ? fail_entry(reader, "%s", why) : result;
 }
 
@@ -258,6 +397,8 @@ static int compare_recorded(const void *one, const void *other)
 {
     const struct recorded *a = one, *b = other;
 
+    if (a->page != b->page)
+        return a->page < b->page ? -1 : 1;
     if (a->begun_unix_s != b->begun_unix_s)
         return a->begun_unix_s < b->begun_unix_s ? -1 : 1;
     return a->number < b->number ? -1 : a->number > b->number;
@@ -277,7 +418,11 @@ static struct recorded *sort_entries(const json_t *entries)
     {
         const char *begun = string_member(entry, "startedDateTime");
 
-        list[i] = (struct recorded){entry, i + 1, begun != NULL ? timestamp_read_iso(begun) : NAN};
+        list[i] = (struct recorded){
+            .entry = entry,
+            .number = i + 1,
+            .begun_unix_s = begun != NULL ? timestamp_read_iso(begun) : NAN,
+        };
         timed = timed && !isnan(list[i].begun_unix_s);
     }
     if (timed)
@@ -285,13 +430,38 @@ static struct recorded *sort_entries(const json_t *entries)
     return list;
 }
 
+/* Brings the entries of each page together: pages are in the order of their first entries. */
+static bool group_pages(struct recorded *list, size_t count)
+{
+    json_t *pages = json_object();
+
+    for (size_t i = 0; pages != NULL && i < count; i++) {
+        const char *page = string_member(list[i].entry, "pageref");
+        const json_t *number;
+
+        page = page != NULL ? page : "";
+        number = json_object_get(pages, page);
+        list[i].page =
+            number != NULL ? (size_t)json_integer_value(number) : json_object_size(pages);
+        if (number == NULL)
+            json_object_set_new(pages, page, json_integer((json_int_t)list[i].page));
+        list[i].begun_unix_s = (double)i; /* the order so far */
+    }
+    json_decref(pages);
+    qsort(list, count, sizeof(*list), compare_recorded);
+    return pages != NULL;
+}
+
 static int read_entries(struct har_reader *reader, const json_t *entries)
 {
     struct recorded *list = sort_entries(entries);
     int result = 0;
 
-    if (list == NULL)
+    if (list == NULL ||
+        (reader->request_plan->plan->page_loads && !group_pages(list, json_array_size(entries)))) {
+        free(list);
         return fail_entry(reader, "out of memory");
+    }
     for (size_t i = 0; result == 0 && i < json_array_size(entries); i++) {
         reader->entry_number = list[i].number;
         result = read_request(reader, &list[i]);
@@ -316,6 +486,7 @@ static int read_log(struct har_reader *reader, const json_t *recording)
                  reader->file);
         return -1;
     }
+    reader->page_list = json_object_get(log, "pages");
     version = json_object_get(log, "version");
     if (version != NULL && (!json_is_string(version) ||
                             strncmp(json_string_value(version), "1.", strlen("1.")) != 0)) {
@@ -348,11 +519,18 @@ static json_t *load_recording(const char *file, char *why, size_t size)
 int har_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                   size_t size)
 {
-    struct har_reader reader = {request_plan, file, NULL, times, NAN, 0, why, size};
+    struct har_reader reader = {.request_plan = request_plan,
+                                .file = file,
+                                .times = times,
+                                .last_end_s = NAN,
+                                .why = why,
+                                .size = size};
     json_t *recording = load_recording(file, why, size);
     int result = recording != NULL ? read_log(&reader, recording) : -1;
 
     json_decref(recording);
+    json_decref(reader.seen);
+    json_decref(reader.redirecting);
     free(reader.first_host);
     return result;
 }

@@ -18,6 +18,8 @@ enum {
     PLAN_CONNECT_TO_MAX = 16,
     PLAN_CONNECTIONS_MAX = 1000000, /* and streams of all connections */
     PLAN_STREAMS_MAX = 1000,
+    PLAN_PAGE_CONNECTIONS = 6, /* of a browser, to a server, over HTTP/1.1 */
+    PLAN_PAGE_STREAMS = 100,   /* over HTTP/2, unless --streams is given */
     PLAN_THREADS_MAX = 1024,
     PLAN_DIGEST_BYTES = 32,
     PLAN_PERCENTILES_MAX = 16,
@@ -158,12 +160,14 @@ struct plan_checks {
 struct plan {
     enum plan_command command;
     enum plan_engine engine;
+    bool engine_given;
 
     /* Requests */
     const char *urls[PLAN_URLS_MAX];
     size_t url_count;
     const char *urls_file;     /* a list of URLs, or an access log; NULL: none */
     const char *har_file;      /* a HAR recording; NULL: none */
+    bool page_loads;           /* its pages are loaded as by browsers, one for each connection */
     const char *scenario_file; /* scenarios of several steps; NULL: none */
     enum plan_order order;
     bool order_given, once; /* once: --order once */
@@ -185,7 +189,11 @@ struct plan {
 
     /* Connections */
     enum plan_http http;
-    uint32_t streams; /* HTTP/2: concurrent requests per connection; else 1 */
+    /*
+     * HTTP/2: concurrent requests per connection. Page loads over HTTP/1.1: connections of a
+     * browser. Else 1.
+     */
+    uint32_t streams;
     bool keepalive;
     uint32_t requests_per_connection;            /* 0: no limit */
     const char *unix_socket;                     /* NULL: TCP */
@@ -259,10 +267,22 @@ struct plan {
 /* Sets the defaults; CORES client threads. */
 void plan_begin(struct plan *plan, uint32_t cores);
 
-/* The number of requests that CONNECTIONS carry at a time. */
+/* The number of requests that CONNECTIONS, or browsers, carry at a time. */
 static inline uint32_t plan_slots(const struct plan *plan, uint32_t connections)
 {
     return connections * plan->streams;
+}
+
+/* How many of these a connection carries. */
+static inline uint32_t plan_slots_of_connection(const struct plan *plan)
+{
+    return plan->http == PLAN_HTTP_2 ? plan->streams : 1;
+}
+
+/* The sockets that CONNECTIONS, or browsers, need. */
+static inline uint32_t plan_sockets(const struct plan *plan, uint32_t connections)
+{
+    return plan_slots(plan, connections) / plan_slots_of_connection(plan);
 }
 
 /*

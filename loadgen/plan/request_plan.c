@@ -274,6 +274,10 @@ void request_plan_free(struct request_plan *request_plan)
     free(request_plan->index);
     free(request_plan->entries);
     free(request_plan->up_to);
+    for (size_t i = 0; i < request_plan->page_count; i++)
+        free(request_plan->pages[i].name);
+    free(request_plan->pages);
+    free(request_plan->causes);
     free(request_plan->body);
     curl_slist_free_all(request_plan->connect_to);
     *request_plan = (struct request_plan){0};

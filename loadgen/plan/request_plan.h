@@ -64,6 +64,14 @@ struct request_entry {
     uint32_t file_line;
 };
 
+/* A page of a recording: consecutive entries. */
+struct page {
+    char *name;
+    size_t first, count;
+};
+
+#define REQUEST_PLAN_NO_CAUSE UINT32_MAX
+
 struct request_plan {
     const struct plan *plan;
     struct request *requests;
@@ -77,7 +85,11 @@ struct request_plan {
     size_t pass_length; /* the entries of each row of a table follow each other; else all */
     struct request_template *templates;
     size_t template_count, template_capacity;
-    bool makes_templates;          /* request_plan_add() adds templates */
+    bool makes_templates; /* request_plan_add() adds templates */
+    struct page *pages;   /* --page-loads; else NULL */
+    size_t page_count;
+    /* --page-loads: the entry whose response causes each entry, or REQUEST_PLAN_NO_CAUSE. */
+    uint32_t *causes;
     struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
     struct curl_slist
         *shared_fields[REQUEST_BODY_KINDS]; /* requests without own fields have these */

@@ -116,6 +116,7 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
     json_object_set_new(object, "http", json_string(versions[plan->http]));
     json_object_set_new(object, "streams", integer_json(plan->streams));
+    json_object_set_new(object, "page_loads", json_boolean(plan->page_loads));
     json_object_set_new(object, "rounds", integer_json(plan->rounds));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     return object;

@@ -534,9 +534,12 @@ static void read_plan(const struct report_part *report, struct stored_result *st
     plan->keepalive = part_switch(&part, "keepalive");
     plan->http = (enum plan_http)part_choice(&part, "http", versions, ARRAY_LENGTH(versions));
     plan->streams = part_small(&part, "streams");
+    plan->page_loads =
+        json_object_get(part.object, "page_loads") != NULL && /* not in older reports */
+        part_switch(&part, "page_loads");
     plan->max_errors = part_number(&part, "max_errors_percent");
     read_rate(report, &part, plan);
-    plan->poisson = json_object_get(part.object, "arrivals") != NULL && /* not in older reports */
+    plan->poisson = json_object_get(part.object, "arrivals") != NULL && /* likewise */
                     !part_is_null(&part, "arrivals") &&
                     strcmp(part_text(&part, "arrivals"), "poisson") == 0;
     if (part_count(&part, "rounds") > 1)
@@ -650,6 +653,8 @@ static const char *differing_setting(const struct stored_result *one,
         return "the HTTP version";
     if (a->streams != b->streams)
         return "the number of streams";
+    if (a->page_loads != b->page_loads)
+        return "page loads";
     return a->keepalive != b->keepalive ? "keep-alive" : NULL;
 }
 

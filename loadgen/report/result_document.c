@@ -54,18 +54,20 @@ static size_t find_times(const struct result *result, struct times *times)
 
 static void put_run_subtitle(struct document *document, const struct result *result)
 {
+    bool browsers = result->plan->page_loads && result->plan->http != PLAN_HTTP_2;
     char elapsed[UNITS_TEXT], rounds[48] = "", streams[48] = "";
 
     if (result->rounds != NULL)
         snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->requested,
                  result->rounds->requested == 1 ? "" : "s");
     if (result->plan->streams > 1)
-        snprintf(streams, sizeof(streams), " of %" PRIu32 " streams", result->plan->streams);
+        snprintf(streams, sizeof(streams), " of %" PRIu32 " %s", result->plan->streams,
+                 browsers ? "connections" : "streams");
     document_subtitle(
-        document, "%" PRIu32 " connection%s%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
-        result->connections, result->connections == 1 ? "" : "s", streams,
-        result->plan->keepalive ? "with" : "without", result->threads,
-        result->threads == 1 ? "" : "s", result->engine,
+        document, "%" PRIu32 " %s%s%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
+        result->connections, browsers ? "browser" : "connection",
+        result->connections == 1 ? "" : "s", streams, result->plan->keepalive ? "with" : "without",
+        result->threads, result->threads == 1 ? "" : "s", result->engine,
         units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns), rounds);
 }
 
@@ -112,7 +114,10 @@ static void put_rate(struct document *document, const struct result *result)
     format_number(due, sizeof(due), result_rate_due(result));
     if (result_is_open(result))
         document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, target %s%s%s",
-                      rate, due, result->scenarios != NULL ? " scenarios/s" : "",
+                      rate, due,
+                      result->plan->page_loads    ? " visits/s"
+                      : result->scenarios != NULL ? " scenarios/s"
+                                                  : "",
                       result_rate_is_average(result) ? " on average" : "");
     else
         document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s", rate);
@@ -320,11 +325,14 @@ static void put_scenario_row(struct document *document, const struct scenario_ro
 
 static void put_scenarios(struct document *document, const struct result *result)
 {
-    static const struct document_column columns[] = {
-        {"Scenario", DOCUMENT_LEFT, 13}, {"begun", DOCUMENT_RIGHT, 8},
-        {"passed", DOCUMENT_RIGHT, 8},   {"failed", DOCUMENT_RIGHT, 8},
-        {"mean", DOCUMENT_RIGHT, 8},     {"p50", DOCUMENT_RIGHT, 8},
-        {"p99", DOCUMENT_RIGHT, 8},      {"max", DOCUMENT_RIGHT, 8}};
+    static const struct document_column columns[] = {{"Scenario, page", DOCUMENT_LEFT, 13},
+                                                     {"begun", DOCUMENT_RIGHT, 8},
+                                                     {"passed", DOCUMENT_RIGHT, 8},
+                                                     {"failed", DOCUMENT_RIGHT, 8},
+                                                     {"mean", DOCUMENT_RIGHT, 8},
+                                                     {"p50", DOCUMENT_RIGHT, 8},
+                                                     {"p99", DOCUMENT_RIGHT, 8},
+                                                     {"max", DOCUMENT_RIGHT, 8}};
     const struct scenario_tally *tally = result->scenarios;
 
     if (tally == NULL)
@@ -622,7 +630,9 @@ struct document *result_document(const struct result *result)
 
     if (document == NULL)
         return NULL;
-    if (result->scenarios != NULL)
+    if (result->plan->page_loads)
+        document_title(document, "Page loads on %s", result->url);
+    else if (result->scenarios != NULL)
         document_title(document, "Scenarios on %s", result->url);
     else if (result->requests > 1)
         document_title(document, "%s %s and %zu more", result->plan->method, result->url,

@@ -613,9 +613,10 @@ static int start_clients(struct run *run)
 static int execute_run(struct run *run, struct result *result)
 {
     const struct progress_goal goal = {
-        .requests = run->plan->scenario_file != NULL ? 0 /* -n is the number of scenarios */
-                    : run->plan->requests != 0       ? run->plan->requests
-                                                     : request_plan_limit(run->request_plan),
+        .requests = run->plan->scenario_file != NULL || run->plan->page_loads
+                        ? 0 /* -n is of those */
+                    : run->plan->requests != 0 ? run->plan->requests
+                                               : request_plan_limit(run->request_plan),
         .duration_ns = run->plan->duration_ms == 0
                            ? 0
                            : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,

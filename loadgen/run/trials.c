@@ -80,8 +80,9 @@ enum trial_outcome trial_run(const struct plan *plan, const struct run_observer 
     struct request_plan request_plan;
 
     if (request_plan_prepare(&request_plan, plan, why, size) == 0 &&
-        resources_reserve_descriptors(plan->connections + plan_hostile_clients(plan), plan->threads,
-                                      why, size) == 0) {
+        resources_reserve_descriptors(plan_sockets(plan, plan->connections) +
+                                          plan_hostile_clients(plan),
+                                      plan->threads, why, size) == 0) {
         if (!reach_server(&request_plan, why, size))
             outcome = TRIAL_NO_SERVER;
         else if (run_plan(plan, &request_plan, observer, result, why, size) == 0)

@@ -180,7 +180,8 @@ static bool reopens_by_plan(const struct result *result)
     const struct plan *plan = result->plan;
 
     return !plan->keepalive || plan->requests_per_connection > 0 || plan->stages_of_connections ||
-           result->changes > 0 || result->origins > 1 || result->rounds != NULL ||
+           plan->page_loads || result->changes > 0 || result->origins > 1 ||
+           result->rounds != NULL ||
            result->merged > 0; /* the plans of the runs are not known in full */
 }
 

@@ -107,6 +107,8 @@ static uint64_t count_starts(const struct result *result)
 
     if (scenarios == NULL)
         return tally_get(&result->tally, TALLY_begun);
+    if (result->plan->page_loads) /* a visit begins with the first page */
+        return scenarios->row[0].begun;
     for (size_t i = 0; i < scenarios->count; i++)
         sum += scenarios->row[i].weight > 0 ? scenarios->row[i].begun : 0;
     return sum;
@@ -320,6 +322,7 @@ void merge_plans(struct plan *plan, const struct result *const *from, size_t cou
     plan->method = from[0]->plan->method;
     plan->http = from[0]->plan->http;
     plan->streams = from[0]->plan->streams;
+    plan->page_loads = from[0]->plan->page_loads;
     plan->keepalive = from[0]->plan->keepalive;
     plan->engine = from[0]->plan->engine;
     plan->warmup_ms = 0;

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "loadgen/plan/plan.h"
+#include "patience.h"
 #include "wsload_fixture.h"
 
 #include <stdio.h>
@@ -114,6 +116,74 @@ static void url_list_is_requested_in_order_and_weight(void **state)
                             : i % 5 == 3 ? "HEAD /b"
                                          : "GET /mi",
                             7);
+}
+
+#define IN_PAGE(page, path, initiator)                                                             \
+    "{\"pageref\": \"" page "\", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path \
+    "\"}, \"_initiator\": {\"url\": \"http://w.test" initiator "\"}}"
+
+/*
+ * Each visit loads two pages. The font of the first one waits for the style sheet, which waits at
+ * the gate, while the images are loaded; the second page fails, because its script is missing.
+ */
+static void browser_loads_pages_by_six_connections(void **state)
+{
+    enum { BEFORE_FONT = 8, OF_VISIT = 11, VISITS = 3 };
+    static const char *const loops[] = {"-c 1 -n 3", "-c 4 -n 3 -t 2", "-c 9 -n 3 -r 500"};
+    char options[128];
+
+    (void)state;
+    if (strcmp(wsload_engine, "raw") != 0)
+        skip();
+    write_file(
+        "{\"log\": {\"entries\": [" IN_PAGE("1", "/page", "") "," IN_PAGE("1", "/gated", "/page") "," IN_PAGE("1", "/font", "/gated") "," IN_PAGE(
+            "1", "/i1",
+            "/page") "," IN_PAGE("1", "/i2",
+                                 "/page") "," IN_PAGE("1", "/i3",
+                                                      "/page") "," IN_PAGE("1", "/i4",
+                                                                           "/page") "," IN_PAGE("1",
+                                                                                                "/i"
+                                                                                                "5",
+                                                                                                "/p"
+                                                                                                "ag"
+                                                                                                "e") "," IN_PAGE("1",
+                                                                                                                 "/i"
+                                                                                                                 "6",
+                                                                                                                 "/p"
+                                                                                                                 "ag"
+                                                                                                                 "e") "," IN_PAGE("2",
+                                                                                                                                  "/next",
+                                                                                                                                  "") "," IN_PAGE("2",
+                                                                                                                                                  "/missing",
+                                                                                                                                                  "/next") "]}}");
+    for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
+        uint64_t accepted = wsload_server_accepted();
+        const json_t *pages, *first, *second;
+        struct program program;
+        json_t *report;
+
+        wsload_server_clear();
+        snprintf(options, sizeof(options), "%s --page-loads --har %s", loops[i], file_path);
+        program = wsload_start(options, wsload_server_port(), "/");
+        WAIT_UNTIL(wsload_server_heads() >= BEFORE_FONT);
+        assert_int_equal(count_heads("GET /font "), 0);
+        wsload_server_allow(VISITS);
+        assert_int_equal(wsload_finish(program, &report), 3);
+        assert_int_equal(number_at(report, "requests", "answered"), VISITS * OF_VISIT);
+        assert_int_equal(wsload_server_heads(), VISITS * OF_VISIT);
+        assert_int_equal(count_heads("GET /font "), VISITS);
+        assert_int_equal(wsload_server_accepted() - accepted, VISITS * PLAN_PAGE_CONNECTIONS);
+        pages = json_object_get(report, "scenarios");
+        assert_int_equal(json_array_size(pages), 2);
+        first = json_array_get(pages, 0);
+        second = json_array_get(pages, 1);
+        assert_string_equal(json_string_value(json_object_get(first, "name")),
+                            "http://w.test/page");
+        assert_int_equal(json_integer_value(json_object_get(first, "completed")), VISITS);
+        assert_int_equal(json_integer_value(json_object_get(second, "begun")), VISITS);
+        assert_int_equal(json_integer_value(json_object_get(second, "failed")), VISITS);
+        json_decref(report);
+    }
 }
 
 /* In a closed and in an open loop; connections beyond the list have nothing to do. */
@@ -287,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(request_heads_match_options),
         cmocka_unit_test(url_list_is_requested_in_order_and_weight),
         cmocka_unit_test(length_of_an_empty_body_depends_on_the_method_of_the_request),
+        cmocka_unit_test(browser_loads_pages_by_six_connections),
         cmocka_unit_test(order_once_ends_the_run_with_the_list),
         cmocka_unit_test(order_each_repeats_the_list_on_each_connection),
         cmocka_unit_test(replay_keeps_log_times),

@@ -31,6 +31,7 @@ static int prepare(void)
         .replay_speed = plan.replay_speed,
         .har_file = path,
         .think_recorded = plan.think_recorded,
+        .page_loads = plan.page_loads,
     };
     return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
 }
@@ -114,6 +115,77 @@ static void think_time_lies_between_response_and_next_request(void **state)
     }
 }
 
+#define OF_PAGE(page, path, more)                                                                  \
+    "{\"pageref\": \"" page "\", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path \
+    "\"}" more "}"
+
+/* Redirect, initiator by URL and by the stack of a script, the document otherwise; two pages. */
+static void pages_have_causes(void **state)
+{
+    enum { NONE = -1 };
+    static const struct {
+        const char *line;
+        int cause;
+    } expected[] = {{"GET /", NONE},  {"GET /a.html", 0},    {"GET /s.css", 1},
+                    {"GET /t.js", 0}, {"GET /font", 2},      {"GET /data", 3},
+                    {"GET /data", 3}, {"GET /b.html", NONE}, {"GET /s.css", 7}};
+
+    (void)state;
+    plan.think_recorded = false;
+    plan.page_loads = true;
+    write_file(
+        path,
+        "{\"log\": {\"pages\": [{\"id\": \"1\", \"title\": \"First\"}], \"entries\": "
+        "[" OF_PAGE("1", "/", ", \"response\": {\"redirectURL\": \"a.html\"}") "," OF_PAGE("2", "/b.html", "") "," OF_PAGE("1", "/a.html", ", \"_initiator\": {\"type\": \"other\"}") "," OF_PAGE("1", "/s.css", ", \"_initiator\": {\"url\": \"http://w.test/a.html#x\"}") "," OF_PAGE(
+            "1", "/t.js",
+            "") "," OF_PAGE("1", "/font",
+                            ", \"_initiator\": {\"url\": "
+                            "\"http://w.test/s.css\"}") "," OF_PAGE("1", "/data",
+                                                                    ", "
+                                                                    "\"_"
+                                                                    "initiator"
+                                                                    "\": "
+                                                                    "{\"stack\""
+                                                                    ": "
+                                                                    "{\"callFra"
+                                                                    "mes\": "
+                                                                    "[{\"url\":"
+                                                                    " \"\"}], "
+                                                                    "\"parent\""
+                                                                    ": "
+                                                                    "{\"callFra"
+                                                                    "mes\": "
+                                                                    "[{\"url\":"
+                                                                    " \"http://"
+                                                                    "w.test/"
+                                                                    "t.js\"}]}}"
+                                                                    "}") "," OF_PAGE("1", "/data",
+                                                                                     ", "
+                                                                                     "\"_"
+                                                                                     "initiator\": "
+                                                                                     "{\"url\": "
+                                                                                     "\"http://"
+                                                                                     "w.test/"
+                                                                                     "t.js\"}") "," OF_PAGE("2",
+                                                                                                            "/s.css",
+                                                                                                            ", \"_initiator\": {\"url\": \"http://w.test/t.js\"}") "]}}");
+    if (prepare() != 0)
+        fail_msg("%s", why);
+    assert_int_equal(request_plan.entry_count, ARRAY_LENGTH(expected));
+    for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
+        assert_string_equal(entry(i), expected[i].line);
+        assert_int_equal((int)request_plan.causes[i], expected[i].cause);
+    }
+    assert_int_equal(request_plan.page_count, 2);
+    assert_string_equal(request_plan.pages[0].name, "First");
+    assert_int_equal(request_plan.pages[0].count, 7);
+    assert_string_equal(request_plan.pages[1].name, "http://w.test/b.html");
+    assert_int_equal(request_plan.pages[1].first, 7);
+    assert_int_equal(request_plan.pages[1].count, 2);
+    request_plan_free(&request_plan);
+    plan.page_loads = false;
+}
+
 static void invalid_recording_is_rejected_with_its_place(void **state)
 {
     static const struct {
@@ -166,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_of_the_first_host_are_kept),
         cmocka_unit_test(think_time_lies_between_response_and_next_request),
+        cmocka_unit_test(pages_have_causes),
         cmocka_unit_test(invalid_recording_is_rejected_with_its_place),
     };
 
