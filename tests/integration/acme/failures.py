@@ -70,6 +70,7 @@ def reset_is_followed_by_another_attempt(bench):
     with bench.start(authority, names) as server:
         for name in names:
             server.await_certificate(name)
+            until((server.state / f"{name}.json").exists, f"the plan of {name}, which is written after it")
             expect(json.loads((server.state / f"{name}.json").read_text())["failures"] in (0, 1), True, f"failures of {name}")
 
 
@@ -90,6 +91,7 @@ def slow_download_lets_the_other_name_go_first(bench):
         server.await_event(f"{slow}: the authority has not answered within 1 s; the other certificates come first")
         expect(len(authority.orders), 2, "orders")
         expect(served, [other], "what was served before the slow download")
+        until((server.state / f"{slow}.json").exists, "its plan, which is written after it")
         expect(json.loads((server.state / f"{slow}.json").read_text())["failures"], 0, "failures")
 
 
