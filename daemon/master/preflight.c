@@ -92,7 +92,8 @@ static int check_readable(const struct config_words *files, void (*report)(const
         if (faccessat(AT_FDCWD, files->item[i], R_OK, AT_EACCESS) == 0 || errno != EACCES)
             continue; /* reading it says more */
         snprintf(why, sizeof(why),
-                 "[tls] %s: %s (for a service: LoadCredential=, or a group that may read it, by "
+                 "[tls] certificate: %s: %s (for a service: LoadCredential=, or a group that may "
+                 "read it, by "
                  "SupplementaryGroups=)",
                  files->item[i], strerror(errno));
         report(why);

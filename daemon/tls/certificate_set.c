@@ -174,10 +174,13 @@ static int open_given_file(const char *path, char *why, size_t size)
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         status.st_size <= CERTIFICATE_FILE_BYTES_MAX)
         return fd;
-    snprintf(why, size, "[tls] certificate: %s: %s", path,
+    snprintf(why, size, "[tls] certificate: %s: %s%s", path,
              fd < 0                     ? strerror(errno)
              : !S_ISREG(status.st_mode) ? "not a regular file"
-                                        : strerror(EFBIG));
+                                        : strerror(EFBIG),
+             fd < 0 && errno == EACCES ? " (for a service: LoadCredential=, or a group that may "
+                                         "read it, by SupplementaryGroups=)"
+                                       : "");
     if (fd >= 0)
         close(fd);
     return -1;

@@ -148,6 +148,37 @@ is_documented() {
     fish -c 'complete -C "wsctl rel"' | grep -q reload || fail "fish has no completion of wsctl"
 }
 
+rotates_logs() {
+    step "rotation"
+    logrotate --force --state rotation.state /etc/logrotate.d/webserverd
+    serves || fail "no page after the rotation"
+    until_true "a line in the new log" grep -q 'GET / ' /var/log/webserverd/access.log
+    gzip -dc /var/log/webserverd/access.log.1.gz | grep -q 'GET / ' || fail "the old log is empty"
+}
+
+# The old program continues, and says why; then the old version comes back.
+survives_a_broken_update() {
+    local before
+
+    step "update with a faulty configuration, and back"
+    before=$(main_pid)
+    cp "$config" config.before
+    echo 'nonsense' >>"$config"
+    dpkg -i --force-confold new.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    grep -q 'the new version refuses the configuration' dpkg.txt || fail "the update does not say that it failed: $(<dpkg.txt)"
+    grep -q "has no '='" dpkg.txt || fail "the update does not say why it failed: $(<dpkg.txt)"
+    [ "$(main_pid)" = "$before" ] || fail "another main process"
+    serves || fail "no page after the failed update"
+    cp config.before "$config"
+    wsctl --socket /run/webserverd upgrade || fail "the upgrade by hand fails"
+    until_true "another main process" is_replaced "$before"
+    serves || fail "no page after the upgrade by hand"
+    before=$(main_pid)
+    dpkg -i --force-confold old.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    until_true "the old version" is_replaced "$before"
+    serves || fail "no page after the downgrade"
+}
+
 # The configuration of the administrator stays, and every request is answered and logged.
 updates_under_load() {
     local load before answered lines
@@ -207,6 +238,8 @@ refuses_configurations
 serves_privileged_ports
 keeps_certificates
 is_documented
+rotates_logs
+survives_a_broken_update
 updates_under_load
 is_removed
 echo "package: passed"

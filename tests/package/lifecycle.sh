@@ -40,7 +40,7 @@ depends() {
     make_old
 }
 echo "installing a fresh system"
-mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,man-db,bash-completion,zsh,fish,curl" \
+mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,logrotate,man-db,bash-completion,zsh,fish,curl" \
     "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$root" >"$directory/output" 2>&1 || {
     tail -5 "$directory/output"
     fail "no fresh system: does http://deb.debian.org answer?"
