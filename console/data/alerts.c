@@ -334,6 +334,19 @@ static struct silent find_silent(const struct alert_facts *facts)
     return found;
 }
 
+#define STARVED        0.2 /* share of its time that the server waits for a CPU */
+#define STARVED_FOR_NS (10 * NS_PER_S)
+
+/* Without a CPU, a thread that answers late is no trouble of its own. */
+static double silent_ns(const struct alert_facts *facts)
+{
+    uint64_t ns = find_silent(facts).silent_ns;
+    bool starved =
+        facts->processes != NULL && cpu_shortage_wait(&facts->processes->shortage) > STARVED;
+
+    return starved && ns < STARVED_FOR_NS ? 0 : (double)ns;
+}
+
 static double stopped_processes(const struct alert_facts *facts)
 {
     double count = 0;
@@ -369,7 +382,7 @@ static double kind_value(const struct alert_rule *rule, const struct alert_facts
     case ALERT_STOPPED:
         return stopped_processes(facts);
     case ALERT_SILENT:
-        return (double)find_silent(facts).silent_ns;
+        return silent_ns(facts);
     }
     return NAN;
 }
@@ -627,9 +640,8 @@ static bool describe_death(const struct snapshot *now, const struct marks *marks
     int pid;
     size_t at = marks->count;
 
-    while (at > 0 &&
-           (marks->mark[at - 1].kind != MARK_crash ||
-            sscanf(marks->mark[at - 1].text, "worker %u (pid %d)", &slot, &pid) != 2))
+    while (at > 0 && (marks->mark[at - 1].kind != MARK_crash ||
+                      sscanf(marks->mark[at - 1].text, "worker %u (pid %d)", &slot, &pid) != 2))
         at--;
     if (at == 0)
         return false;

@@ -316,7 +316,7 @@ static void fold_columns(struct grid *grid, const struct scene *scene, char *fol
     folded[0] = '\0';
     for (size_t i = 0; i < grid->list->column_count; i++)
         any |= grid->columns[i].folds;
-    if (!any || grid->shown == 0)
+    if (!any || grid->shown == 0 || grid->page == 0)
         return;
     compare_rows(grid, scene, texts);
     for (size_t i = 0; i < grid->list->column_count; i++) {
