@@ -57,8 +57,8 @@ struct options {
     int span_s;                      /* time range of graphs: one of options_spans_s */
     bool log_scale;
     char hide_columns[OPTION_VALUE_BYTES]; /* see views_check_columns() */
-    const struct filter *filter; /* initial filter of all lists; NULL: none */
-    bool wait_given;             /* wait_s limits the time to wait for a daemon */
+    const struct filter *filter;           /* initial filter of all lists; NULL: none */
+    bool wait_given;                       /* wait_s limits the time to wait for a daemon */
     uint64_t wait_s;
     const struct lab_scenario *lab; /* scenario to play; NULL: none */
     uint64_t step_ms;               /* how long a step of a scenario measures */

@@ -56,12 +56,12 @@ enum { GRID_UNWANTED_BYTES = 160 };
 
 struct grid {
     const struct list *list;
-    void *state;                 /* state of the view */
-    const struct filter *filter; /* rows that do not match are hidden */
-    const bool *ascii;           /* draw ASCII characters only; NULL: no */
+    void *state;                        /* state of the view */
+    const struct filter *filter;        /* rows that do not match are hidden */
+    const bool *ascii;                  /* draw ASCII characters only; NULL: no */
     char unwanted[GRID_UNWANTED_BYTES]; /* names of the columns that the user hides, with blanks */
-    int sorted_by;               /* as list.sorted_by */
-    bool selecting;              /* a row is selected */
+    int sorted_by;                      /* as list.sorted_by */
+    bool selecting;                     /* a row is selected */
     uint64_t selected_id;
     size_t selected;      /* its index among the shown rows */
     size_t top;           /* index of the first visible row */

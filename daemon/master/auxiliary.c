@@ -193,8 +193,8 @@ static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
     master->auxiliary.accused_ns = now_ns;
     metric_add(segment_master(&master->segment)->metrics, METRIC_protocol_errors, 1);
     event_log(LEVEL_ERROR,
-              "worker %u (pid %d) sent the keys process an invalid request: replacing it",
-              slot, pid);
+              "worker %u (pid %d) sent the keys process an invalid request: replacing it", slot,
+              pid);
     supervisor_replace(master, slot);
 }
 

@@ -434,8 +434,8 @@ static struct worker_process *find_worker(const struct call *call, struct contro
 
 static void log_worker(const struct call *call, const char *what)
 {
-    event_log(LEVEL_INFO, "%s of worker %s, by uid %u pid %d", what, call->argument[0],
-              call->uid, call->pid);
+    event_log(LEVEL_INFO, "%s of worker %s, by uid %u pid %d", what, call->argument[0], call->uid,
+              call->pid);
 }
 
 /* drain: the token is the slot */

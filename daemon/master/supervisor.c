@@ -283,8 +283,8 @@ static void finish_worker(struct worker_process *worker, const char *why)
 {
     const struct segment_worker *block = segment_worker(&worker->master->segment, worker->slot);
 
-    event_log(LEVEL_WARN, "worker %u (pid %d) has drain_timeout to finish %u %s: %s",
-              worker->slot, worker->pid, atomic_load(&block->connections_open),
+    event_log(LEVEL_WARN, "worker %u (pid %d) has drain_timeout to finish %u %s: %s", worker->slot,
+              worker->pid, atomic_load(&block->connections_open),
               units_plural(atomic_load(&block->connections_open), "connection", "connections"),
               why);
     handle_worker_event(worker, WORKER_EVENT_finish);
@@ -536,9 +536,8 @@ static void reap_worker(struct worker_process *worker, int status, const char *h
     pid_t pid = worker->pid;
 
     if (leaving && worker->killed_for == NULL) {
-        event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker %u (pid %d) %s%s",
-                  worker->slot, pid, status != 0 ? how : "exited",
-                  status != 0 ? " while leaving" : "");
+        event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker %u (pid %d) %s%s", worker->slot,
+                  pid, status != 0 ? how : "exited", status != 0 ? " while leaving" : "");
         handle_worker_event(worker, WORKER_EVENT_exit);
         return;
     }
@@ -660,8 +659,8 @@ static uint64_t age_s(uint64_t now_ns, uint64_t one_ns, uint64_t other_ns)
 
 static void kill_worker(struct worker_process *worker, const char *why, uint64_t age)
 {
-    event_log(LEVEL_ERROR, "worker %u (pid %d) %s for %lu s: killing it", worker->slot,
-              worker->pid, why, (unsigned long)age);
+    event_log(LEVEL_ERROR, "worker %u (pid %d) %s for %lu s: killing it", worker->slot, worker->pid,
+              why, (unsigned long)age);
     worker_process_kill(worker, "hung");
 }
 

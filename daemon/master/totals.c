@@ -196,8 +196,7 @@ void totals_limit(const struct worker_process *worker, uint64_t now_ns)
         impossible += limit_hosts(segment, first + row - 1);
     }
     if (impossible > 0)
-        event_log(LEVEL_WARN,
-                  "worker %u left %u impossible %s, which the totals do not contain",
+        event_log(LEVEL_WARN, "worker %u left %u impossible %s, which the totals do not contain",
                   worker->slot, impossible, units_plural(impossible, "count", "counts"));
 }
 

@@ -55,8 +55,7 @@ void worker_process_fault(void *owner, const char *what)
     if (worker->state == WORKER_NONE || worker->killed_for != NULL)
         return;
     metric_add(segment_master(&worker->master->segment)->metrics, METRIC_protocol_errors, 1);
-    event_log(LEVEL_ERROR, "worker %u (pid %d) %s: killing it", worker->slot, worker->pid,
-              what);
+    event_log(LEVEL_ERROR, "worker %u (pid %d) %s: killing it", worker->slot, worker->pid, what);
     worker_process_kill(worker, "broke the message protocol");
 }
 
