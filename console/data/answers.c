@@ -90,15 +90,31 @@ static void print_members(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "%s\n", separator[0] == ':' ? ": done" : "");
 }
 
-static void print_members_and_notes(const char *command, const json_t *answer, FILE *out)
+static void print_notes(const json_t *answer, FILE *out)
 {
     const json_t *note;
     char text[128];
     size_t i;
 
-    print_members(command, answer, out);
     json_array_foreach(json_object_get(answer, "notes"), i, note)
         fprintf(out, "note: %s\n", as_text(note, text, sizeof(text)));
+}
+
+static void print_members_and_notes(const char *command, const json_t *answer, FILE *out)
+{
+    print_members(command, answer, out);
+    print_notes(answer, out);
+}
+
+static void print_model(const char *command, const json_t *answer, FILE *out)
+{
+    char model[UNITS_TEXT];
+
+    fprintf(out, "%s: %s, threads in each worker", command,
+            text_of(answer, "model", model, sizeof(model)));
+    print_number_in_force(answer, out);
+    fputc('\n', out);
+    print_notes(answer, out);
 }
 
 static void print_ping(const char *command, const json_t *answer, FILE *out)
@@ -777,7 +793,7 @@ static const struct {
                 {"threads", print_members_and_spread},
                 {"workers", print_members_and_spread},
                 {"balance", print_members_and_spread},
-                {"model", print_members_and_notes},
+                {"model", print_model},
                 {"queue", print_members_and_notes},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},

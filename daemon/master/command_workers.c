@@ -207,6 +207,16 @@ static json_t *report_model(void *owner, uint64_t model)
                      "notes", list_notes(config));
 }
 
+static json_t *report_new_model(void *owner, uint64_t model)
+{
+    const struct master *master = owner;
+    json_t *report = report_model(owner, model), *notes = json_object_get(report, "notes");
+
+    if (notes != NULL && master->config->cache_size > 0)
+        add_note(notes, "the caches of the new workers are empty");
+    return report;
+}
+
 /* The next change of the model may come now. */
 static bool model_settled(void *owner, uint64_t token)
 {
@@ -251,7 +261,7 @@ struct control_reply command_model(const struct call *call)
     command_log_change(call, "model", worker_model_names[before], worker_model_names[model]);
     command_changed_key(call, KEY_workers_model);
     return (struct control_reply){
-        .in_force = model_settled, .report = report_model, .token = (uint64_t)model};
+        .in_force = model_settled, .report = report_new_model, .token = (uint64_t)model};
 }
 
 /* queue */

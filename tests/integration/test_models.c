@@ -276,13 +276,13 @@ static void smallest_file_is_served_first(void **state)
     }
 }
 
-/* The first note of the answer to LINE. */
-static void expect_note(const struct server *server, const char *line, const char *note)
+/* NOTE is at AT of the answer to LINE. */
+static void expect_note(const struct server *server, const char *line, size_t at, const char *note)
 {
     json_t *answer = server_control(server, "%s", line);
 
     assert_true(json_is_true(json_object_get(answer, "ok")));
-    assert_string_equal(json_string_value(json_array_get(json_object_get(answer, "notes"), 0)),
+    assert_string_equal(json_string_value(json_array_get(json_object_get(answer, "notes"), at)),
                         note);
     json_decref(answer);
 }
@@ -300,9 +300,10 @@ static void command_changes_the_queue(void **state)
     server_rejects(server, "model fork", "invalid model 'fork' (valid: events, pool, thread)");
     server_rejects(server, "offload-threads 3", "model pool has no offload threads");
     server_rejects(server, "balance on", "model pool moves no connections: set model = events");
-    expect_note(server, "model", "model = pool speaks HTTP/1 only: http2.enabled has no effect");
-    expect_note(server, "model events", "model = events: workers.queue_order has no effect");
-    expect_note(server, "queue sff", "model = events: workers.queue_order has no effect");
+    expect_note(server, "model", 0, "model = pool speaks HTTP/1 only: http2.enabled has no effect");
+    expect_note(server, "model events", 0, "model = events: workers.queue_order has no effect");
+    expect_note(server, "queue sff", 0, "model = events: workers.queue_order has no effect");
+    expect_note(server, "model thread", 1, "the caches of the new workers are empty");
     server_stop(server);
 }
 
