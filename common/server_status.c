@@ -56,6 +56,11 @@ static json_t *workers_json(const struct segment *segment)
     return list;
 }
 
+const char *server_model(const struct segment *segment)
+{
+    return model_name(&segment_master(segment)->model);
+}
+
 uint32_t server_workers(const struct segment *segment)
 {
     uint32_t found = 0;
@@ -256,7 +261,7 @@ static json_t *status_json(const struct segment *segment, const struct sums *sum
         "ok", 1, "name", header->name, "version", header->version, "pid", (int)header->master_pid,
         "uptime_s", (json_int_t)(up_ns / NS_PER_S), "master_uptime_s",
         (json_int_t)(master_ns / NS_PER_S), "generation", (int)load_number(&master->generation),
-        "listening", addresses_json(segment), "model", model_name(&master->model), "dispatch",
+        "listening", addresses_json(segment), "model", server_model(segment), "dispatch",
         load_number(&master->dispatch_master) ? "master" : "kernel", "logger", "pid",
         (int)atomic_load(&master->logger_pid), "keys", "pid", (int)atomic_load(&master->keys_pid),
         "metrics_process", "pid", (int)atomic_load(&master->metrics_pid), "acme", "pid",

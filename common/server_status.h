@@ -16,6 +16,9 @@ json_t *server_status(const struct segment *segment);
 /* The same of a server of any version, or of another program. */
 json_t *server_status_read(const struct segment_reader *reader);
 
+/* Concurrency model of the workers, as the master last published it: "events". */
+const char *server_model(const struct segment *segment);
+
 /* Number of workers, and of those that serve, as the master last published it. */
 uint32_t server_workers(const struct segment *segment);
 uint32_t server_workers_serving(const struct segment *segment);

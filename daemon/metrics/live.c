@@ -160,8 +160,9 @@ void live_write(FILE *out, const struct segment *segment)
     const struct segment_master *master = segment_master(segment);
     uint64_t now = clock_wall_ns();
     json_t *event = json_pack(
-        "{s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "name", header->name,
-        "version", header->version, "time_ms", (json_int_t)(now / NS_PER_MS), "uptime_s",
+        "{s:s, s:s, s:s, s:I, s:I, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "name",
+        header->name, "version", header->version, "model", server_model(segment), "time_ms",
+        (json_int_t)(now / NS_PER_MS), "uptime_s",
         (json_int_t)((now - segment_counted_since_ns(segment)) / NS_PER_S), "generation",
         (int)read_segment_word(&master->generation), "stopping",
         read_segment_word(&master->stopping) != 0, "workers", (int)server_workers_serving(segment),

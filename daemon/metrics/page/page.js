@@ -211,7 +211,7 @@ function show(now) {
   const seconds = last ? (now.time_ms - last.time_ms) / 1000 : 0;
   document.title = element("name").textContent = now.name;
   element("about").textContent = `webserverd ${now.version}, up ${asAge(now.uptime_s)}, configuration ${now.generation}, ` +
-    `workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.filter(one => !one.acceptor).length}`;
+    `${now.model !== "events" ? `model ${now.model}, ` : ""}workers ${now.workers} of ${now.workers_wanted}, threads ${now.threads.filter(one => !one.acceptor).length}`;
   showState(now.stopping ? "stopping" : now.counters.maintenance > 0 ? "maintenance: answers 503" : paused ? "paused" : "live",
     now.stopping || now.counters.maintenance > 0);
   if (last && seconds > 0 && now.counters.requests >= last.counters.requests) {

@@ -56,7 +56,7 @@ def events_follow_the_server(bench):
         expect_in("content-type: text/event-stream\r\n", events.head, "type")
         expect("content-length" in events.head, False, "length of a stream")
         first = events.next()
-        expect((first["name"], first["workers"], first["stopping"]), (server.name, 2, False), "server")
+        expect((first["name"], first["model"], first["workers"], first["stopping"]), (server.name, "events", 2, False), "server")
         expect(sorted((one["worker"], one["thread"]) for one in first["threads"]), [(0, 0), (0, 1), (1, 0), (1, 1)], "threads")
         for _ in range(3):
             server.get("/page.html")
