@@ -587,6 +587,7 @@ static void print_reload(const char *command, const json_t *answer, FILE *out)
     json_array_foreach(json_object_get(answer, "changed"), i, key)
         fprintf(out, "%s%s", i == 0 ? "changed: " : ", ", as_text(key, text, sizeof(text)));
     fprintf(out, "%s\n", i == 0 ? "no changes" : "");
+    print_notes(answer, out);
 }
 
 static void print_last_thread(const json_t *thread, const char *kind, FILE *out)

@@ -183,8 +183,7 @@ static void add_note(void *notes, const char *note)
     json_array_append_new(notes, json_string(note));
 }
 
-/* What has no effect with the model. */
-static json_t *list_notes(const struct config *config)
+json_t *command_notes(const struct config *config)
 {
     json_t *notes = json_array();
 
@@ -204,7 +203,7 @@ static json_t *report_model(void *owner, uint64_t model)
     return json_pack("{s:b, s:s, s:i, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "wanted",
                      (int)config->workers_threads, "actual", (int)workers_threads(&master->workers),
-                     "notes", list_notes(config));
+                     "notes", command_notes(config));
 }
 
 static json_t *report_new_model(void *owner, uint64_t model)
@@ -269,7 +268,7 @@ struct control_reply command_model(const struct call *call)
 static json_t *report_queue(const struct master *master)
 {
     const struct config *config = master->config;
-    json_t *notes = config->workers_model == MODEL_EVENTS ? list_notes(config) : json_array();
+    json_t *notes = config->workers_model == MODEL_EVENTS ? command_notes(config) : json_array();
 
     return json_pack("{s:b, s:s, s:s, s:s, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "order",

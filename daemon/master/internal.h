@@ -256,6 +256,9 @@ void master_changed(struct master *master);
  */
 void master_after_fork(void *master);
 
+/* Logs each setting that has no effect with the model of the workers. */
+void master_log_notes(const struct master *master);
+
 /*
  * Sets the number of workers and of threads in each, if there is room for them. Returns 0, or -1
  * with WHY and nothing changed. The change is in force when workers_are_settled().

@@ -298,6 +298,11 @@ static void log_note(void *unused, const char *note)
     event_log(LEVEL_INFO, "%s", note);
 }
 
+void master_log_notes(const struct master *master)
+{
+    config_model_notes(master->config, log_note, NULL);
+}
+
 static int start_master(struct master *master)
 {
     char why[WHY];
@@ -333,7 +338,7 @@ static int start_master(struct master *master)
     monitor_begin(&master->monitor, &master->segment);
     summary_set_interval(master, master->config->log_summary_interval);
     warn_of_sandbox(master->config);
-    config_model_notes(master->config, log_note, NULL);
+    master_log_notes(master);
     supervisor_reconcile(master);
     if (!master->upgrade.inheritance.pending) {
         auxiliary_start_metrics(master);

@@ -533,6 +533,7 @@ int act_commit_reload(struct master *master)
     keys = json_dumps(reload->changed, JSON_COMPACT);
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
               master->workers.generation, keys != NULL ? keys : "?");
+    master_log_notes(master);
     free(keys);
     return 0;
 }

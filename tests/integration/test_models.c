@@ -303,6 +303,8 @@ static void command_changes_the_queue(void **state)
     expect_note(server, "model", 0, "model = pool speaks HTTP/1 only: http2.enabled has no effect");
     expect_note(server, "model events", 0, "model = events: workers.queue_order has no effect");
     expect_note(server, "queue sff", 0, "model = events: workers.queue_order has no effect");
+    expect_note(server, "reload", 0,
+                "model = pool speaks HTTP/1 only: http2.enabled has no effect");
     expect_note(server, "model thread", 1, "the caches of the new workers are empty");
     server_stop(server);
 }
