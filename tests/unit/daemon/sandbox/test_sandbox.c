@@ -918,6 +918,8 @@ static void acme_process_connects_to_no_local_service(void **state)
                      EACCES);
     status = in_sandbox_of(SANDBOX_ACME, readable, make_a_datagram_pair);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    status = in_sandbox_of(SANDBOX_WORKER, readable, make_a_unix_socket);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 
 /* --- The environment --- */
