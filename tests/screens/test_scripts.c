@@ -85,6 +85,8 @@ static void once_prints_rows(void **state)
     assert_non_null(strstr(output, "GET /index.html\n"));
     assert_run(WSCONSOLE, "--once log", DONE, "GET /page-0 HTTP/2.0\n");
     assert_non_null(strstr(output, "GET /page-39 HTTP/1.1\n"));
+    assert_int_equal(run_any(WSCONSOLE, "--lab list"), DONE);
+    assert_non_null(strstr(output, "starvation     Thread starvation: "));
 }
 
 static json_int_t metric(const json_t *root, const char *name)
