@@ -45,9 +45,8 @@ static void end_shortage(const struct worker_context *worker, enum shortage shor
     if (!atomic_compare_exchange_strong(&all->of[shortage].noted_ns, &noted_ns, 0))
         return;
     lost = atomic_exchange(&all->of[shortage].lost, 0);
-    event_log(LEVEL_INFO, "worker %u: the shortage is over: %" PRIu64 " %s",
-              worker->worker_slot, lost,
-              units_plural(lost, texts[shortage].one, texts[shortage].more));
+    event_log(LEVEL_INFO, "worker %u: the shortage is over: %" PRIu64 " %s", worker->worker_slot,
+              lost, units_plural(lost, texts[shortage].one, texts[shortage].more));
 }
 
 void shortages_expire(const struct worker_context *worker, uint64_t now_ns)

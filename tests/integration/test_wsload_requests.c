@@ -136,26 +136,25 @@ static void browser_loads_pages_by_six_connections(void **state)
     if (strcmp(wsload_engine, "raw") != 0)
         skip();
     write_file(
-        "{\"log\": {\"entries\": [" IN_PAGE("1", "/page", "") "," IN_PAGE("1", "/gated", "/page") "," IN_PAGE("1", "/font", "/gated") "," IN_PAGE(
-            "1", "/i1",
-            "/page") "," IN_PAGE("1", "/i2",
-                                 "/page") "," IN_PAGE("1", "/i3",
-                                                      "/page") "," IN_PAGE("1", "/i4",
-                                                                           "/page") "," IN_PAGE("1",
-                                                                                                "/i"
-                                                                                                "5",
-                                                                                                "/p"
-                                                                                                "ag"
-                                                                                                "e") "," IN_PAGE("1",
-                                                                                                                 "/i"
-                                                                                                                 "6",
-                                                                                                                 "/p"
-                                                                                                                 "ag"
-                                                                                                                 "e") "," IN_PAGE("2",
-                                                                                                                                  "/next",
-                                                                                                                                  "") "," IN_PAGE("2",
-                                                                                                                                                  "/missing",
-                                                                                                                                                  "/next") "]}}");
+        "{\"log\": {\"entries\": [" IN_PAGE("1", "/page", "") "," IN_PAGE("1", "/gated", "/page") "," IN_PAGE("1", "/font", "/gated") "," IN_PAGE("1", "/i1", "/page") "," IN_PAGE(
+            "1", "/i2",
+            "/page") "," IN_PAGE("1", "/i3",
+                                 "/page") "," IN_PAGE("1", "/i4",
+                                                      "/page") "," IN_PAGE("1",
+                                                                           "/i"
+                                                                           "5",
+                                                                           "/p"
+                                                                           "ag"
+                                                                           "e") "," IN_PAGE("1",
+                                                                                            "/i"
+                                                                                            "6",
+                                                                                            "/p"
+                                                                                            "ag"
+                                                                                            "e") "," IN_PAGE("2",
+                                                                                                             "/next",
+                                                                                                             "") "," IN_PAGE("2",
+                                                                                                                             "/missing",
+                                                                                                                             "/next") "]}}");
     for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
         uint64_t accepted = wsload_server_accepted();
         const json_t *pages, *first, *second;
