@@ -323,7 +323,7 @@ static void download_outlives_its_thread_and_worker(void **state)
 static void rejected_resize_loses_no_request(void **state)
 {
     enum { REQUESTS = 200 };
-    static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 64 && exec \"$@\"", "sh",
+    static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 80 && exec \"$@\"", "sh",
                                                   NULL};
     const char *const no_options[] = {NULL};
     struct server *server = *state;

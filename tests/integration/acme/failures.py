@@ -22,9 +22,9 @@ def times(count, path, result):
     return fault
 
 
-def of_name(authority, name, path, result):
-    """A fault for the first request about an order for NAME whose path begins with PATH."""
-    fault = times(1, path, result)
+def of_name(authority, name, path, result, count=1):
+    """A fault for the first COUNT requests about an order for NAME whose path begins with PATH."""
+    fault = times(count, path, result)
 
     def of_order(got):
         number = got.rpartition("/")[2]
@@ -85,12 +85,13 @@ def slow_download_lets_the_other_name_go_first(bench):
         until(lambda: any(order["name"] == other and order["status"] == "valid" for order in authority.orders), "the other order")
         served.append(other)
 
-    authority.faults.append(of_name(authority, slow, "/certificate", wait_for_the_other))
+    # On a busy machine the other order may be slow, too: then the download is asked for again.
+    authority.faults.append(of_name(authority, slow, "/certificate", wait_for_the_other, 99))
     with bench.start(authority, (slow, other)) as server:
         until(lambda: server.stored(slow), "the certificate of the slow download")
         server.await_event(f"{slow}: the authority has not answered within 1 s; the other certificates come first")
         expect(len(authority.orders), 2, "orders")
-        expect(served, [other], "what was served before the slow download")
+        expect(served[:1], [other], "what was served before the slow download")
         until((server.state / f"{slow}.json").exists, "its plan, which is written after it")
         expect(json.loads((server.state / f"{slow}.json").read_text())["failures"], 0, "failures")
 
