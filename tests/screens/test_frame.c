@@ -1003,11 +1003,32 @@ static void readonly_console_saves_nothing(const char *const *environment, const
     stage_end_console();
 }
 
+/* Settings in FILE hold; :save changes one of them only. */
+static void written_settings_are_kept(const char *const *environment, const char *file)
+{
+    FILE *out = fopen(file, "w");
+
+    fputs("# mine\nfps=5\nhide-columns = top max; log client took\n\n; no colours\n"
+          "theme   = light\nascii = off",
+          out);
+    fclose(out);
+    stage_console(24, 100, NULL, environment);
+    ASSERT_SHOWS("10.0k total");
+    TYPE_SHOWS(":set theme mono\r:save\r", "saved in ");
+    assert_non_null(strstr(content_of(file), "# mine\nfps = 5\nhide-columns = top max; log client "
+                                             "took\n\n; no colours\ntheme = mono\n"));
+    assert_null(strstr(content_of(file), "ascii"));
+    TYPE_SHOWS("5", "BYTES");
+    assert_null(strstr(terminal_text(terminal), "CLIENT"));
+    TYPE_SHOWS(":columns all\r", "CLIENT", "TOOK");
+    TYPE_SHOWS(":set hide-columns log colour\r", "view log has no column 'colour'");
+    stage_end_console();
+}
+
 static void settings_are_saved_on_request(void **state)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
-    FILE *out;
 
     (void)state;
     snprintf(folder, sizeof(folder), "/tmp/%s-saved", stage_name());
@@ -1030,22 +1051,7 @@ static void settings_are_saved_on_request(void **state)
     assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"
                                              "hide-columns = log client\n"));
     stage_end_console();
-    out = fopen(file, "w");
-    fputs("# mine\nfps=5\nhide-columns = top max; log client took\n\n; no colours\n"
-          "theme   = light\nascii = off",
-          out);
-    fclose(out);
-    stage_console(24, 100, NULL, environment);
-    ASSERT_SHOWS("10.0k total");
-    TYPE_SHOWS(":set theme mono\r:save\r", "saved in ");
-    assert_non_null(strstr(content_of(file), "# mine\nfps = 5\nhide-columns = top max; log client "
-                                             "took\n\n; no colours\ntheme = mono\n"));
-    assert_null(strstr(content_of(file), "ascii"));
-    TYPE_SHOWS("5", "BYTES");
-    assert_null(strstr(terminal_text(terminal), "CLIENT"));
-    TYPE_SHOWS(":columns all\r", "CLIENT", "TOOK");
-    TYPE_SHOWS(":set hide-columns log colour\r", "view log has no column 'colour'");
-    stage_end_console();
+    written_settings_are_kept(environment, file);
     readonly_console_saves_nothing(environment, file);
     unlink(file);
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=/proc/nowhere");
