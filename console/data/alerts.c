@@ -337,7 +337,7 @@ static struct silent find_silent(const struct alert_facts *facts)
 #define STARVED        0.2 /* share of its time that the server waits for a CPU */
 #define STARVED_FOR_NS (10 * NS_PER_S)
 
-/* Without a CPU, a thread that answers late is no trouble of its own. */
+/* While the server waits for CPU, its threads answer late: only a long silence counts. */
 static double silent_ns(const struct alert_facts *facts)
 {
     uint64_t ns = find_silent(facts).silent_ns;

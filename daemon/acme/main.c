@@ -385,7 +385,7 @@ int main(int argc, char **argv)
     struct program program = {0};
 
     prctl(PR_SET_NAME, "webserverd-acme");
-    /* Certificates have time; the workers, on the same cores, have not. */
+    /* A certificate can wait; requests that need the same cores cannot. */
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICER);
     events_set_role(ROLE_ACME);
     signals_ignore_in_child();

@@ -125,6 +125,6 @@ void process_title_set_child(const char *role, ...)
     set_title(text);
     snprintf(name, sizeof(name), "ws-%s", text);
     for (char *blank = name; (blank = strchr(blank, ' ')) != NULL;)
-        *blank = '-'; /* so that /proc/PID/stat has as many words as always */
+        *blank = '-'; /* a blank would add a word to /proc/PID/stat */
     prctl(PR_SET_NAME, name);
 }

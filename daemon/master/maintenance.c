@@ -68,9 +68,9 @@ static json_t *parse_order(const struct call *call, struct maintenance_order *or
 }
 
 /*
- * Reads the page into the text that no new response has. Not more than two pages follow each other
- * while a response of the first one is sent, or its end is of another page. Returns NULL, or what is
- * wrong.
+ * Reads the page into the text that new responses do not use. If two more pages follow while a
+ * response with this one is sent, that response ends with a part of another page. Returns NULL, or
+ * what is wrong.
  */
 static json_t *read_page(struct segment_maintenance *maintenance, const char *path)
 {
