@@ -58,13 +58,17 @@ size_t log_ring_bytes(uint64_t capacity);
 /* The largest capacity that fits into BYTES: a power of two, or 0. */
 uint64_t log_ring_capacity(size_t bytes);
 
-/* True if WORDS more fit without overwriting records not consumed yet. Writer thread. */
+/*
+ * True if WORDS more fit without overwriting records not consumed yet. A cursor that no consumer
+ * leaves, ahead of the head or more than the capacity behind it, is no reason to wait. Writer
+ * thread.
+ */
 static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words)
 {
     uint64_t used = atomic_load_explicit(&ring->words->head, memory_order_relaxed) -
                     atomic_load_explicit(&ring->cursor->position, memory_order_acquire);
 
-    return used + words <= ring->capacity;
+    return used + words <= ring->capacity || used > ring->capacity;
 }
 
 /* Number of words of the record with the first word FIRST. */

@@ -478,7 +478,8 @@ void acme_process_start(struct acme_process *process, struct acme_setup *setup,
                                         .closed = child_ignore_closed,
                                         .fault = on_acme_fault,
                                         .owner = process,
-                                        .queue_max = QUEUED_BYTES_MAX};
+                                        .queue_max = QUEUED_BYTES_MAX,
+                                        .rate_max = CHANNEL_REPORTS_MAX};
     const struct child_program program = {execute_program, setup, after_fork, context};
 
     if (!child_is_due(&process->child, clock_monotonic_ns()))

@@ -1,5 +1,6 @@
 #include "daemon/base/channel.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
@@ -41,6 +42,8 @@ struct channel {
     STAILQ_HEAD(, message) queue;
     size_t queued, queued_bytes;
     uint64_t sent, received;
+    uint64_t second_began_ns; /* of the count for rate_max */
+    uint32_t received_in_second;
     bool broken; /* the other end is closed or has a fault: nothing can be sent */
     bool ended;  /* nothing more is received */
     _Alignas(8) char buffer[sizeof(int64_t) + CHANNEL_PAYLOAD_MAX];
@@ -391,6 +394,20 @@ static ssize_t receive_whole(struct channel *channel, struct descriptors *descri
     return got;
 }
 
+static bool exceeds_rate(struct channel *channel)
+{
+    uint64_t now_ns;
+
+    if (channel->owner.rate_max == 0)
+        return false;
+    now_ns = clock_monotonic_ns();
+    if (now_ns - channel->second_began_ns >= NS_PER_S) {
+        channel->second_began_ns = now_ns;
+        channel->received_in_second = 0;
+    }
+    return ++channel->received_in_second > channel->owner.rate_max;
+}
+
 /* Delivers the message of GOT bytes in the buffer if it is valid. */
 static void deliver_message(struct channel *channel, size_t got,
                             const struct descriptors *descriptors)
@@ -402,6 +419,8 @@ static void deliver_message(struct channel *channel, size_t got,
     memcpy(&kind, channel->buffer, sizeof(kind));
     fault = message_fault(channel->receives, kind, data, length,
                           descriptors->count + (descriptors->lost ? 1 : 0));
+    if (fault == NULL && exceeds_rate(channel))
+        fault = "sends too many messages";
     if (fault != NULL) {
         close_received(descriptors);
         channel_fail(channel, fault);

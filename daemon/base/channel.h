@@ -19,6 +19,9 @@
 
 enum { CHANNEL_PAYLOAD_MAX = 64 * 1024 }; /* bytes after its kind; every message has fewer */
 
+/* rate_max of a child that reports what seldom happens: many times what it needs. */
+enum { CHANNEL_REPORTS_MAX = 5000 };
+
 struct channel;
 
 /*
@@ -47,7 +50,8 @@ struct channel_owner {
      */
     void (*fault)(void *owner, const char *what);
     void *owner;
-    size_t queue_max; /* bytes queued here before the other end has a fault; 0: no limit */
+    size_t queue_max;  /* bytes queued here before the other end has a fault; 0: no limit */
+    uint32_t rate_max; /* messages received in a second before it has one; 0: no limit */
 };
 
 /* Creates a connected pair of sockets for two channels. Returns 0, or -1 with errno. */

@@ -408,7 +408,8 @@ bool keys_process_start(struct keys_process *process, struct keys_setup *setup,
                                         .closed = child_ignore_closed,
                                         .fault = on_keys_process_fault,
                                         .owner = process,
-                                        .queue_max = ORDER_BYTES_MAX};
+                                        .queue_max = ORDER_BYTES_MAX,
+                                        .rate_max = CHANNEL_REPORTS_MAX};
     const struct child_program program = {run_keys, setup, after_fork, context};
 
     if (!child_is_due(&process->child, clock_monotonic_ns()))

@@ -158,7 +158,8 @@ static int fork_logger(struct logger_process *process, struct logger_setup *setu
                                         .closed = child_ignore_closed,
                                         .fault = on_fault_of_logger,
                                         .owner = process,
-                                        .queue_max = QUEUED_BYTES_MAX};
+                                        .queue_max = QUEUED_BYTES_MAX,
+                                        .rate_max = CHANNEL_REPORTS_MAX};
     struct inheritance inheritance = {process, after_fork, context};
     const struct child_program program = {run_logger, setup, keep_salvage, &inheritance};
     struct salvage salvage = *process->salvage;

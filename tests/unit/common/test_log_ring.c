@@ -201,6 +201,21 @@ static void full_ring_has_no_room(void **state)
     assert_true(log_ring_has_room(ring, CAPACITY));
 }
 
+static void impossible_cursor_leaves_room(void **state)
+{
+    uint64_t record[CAPACITY] = {CAPACITY};
+    const uint64_t impossible[] = {CAPACITY + 1, 1000 * CAPACITY, UINT64_MAX, UINT64_MAX / 2};
+
+    (void)state;
+    log_ring_append(ring, record, CAPACITY);
+    for (size_t i = 0; i < ARRAY_LENGTH(impossible); i++) {
+        drain_to(impossible[i]);
+        assert_true(log_ring_has_room(ring, CAPACITY));
+    }
+    drain_to(0);
+    assert_false(log_ring_has_room(ring, 1));
+}
+
 /* Consumed records stay readable until they are overwritten. */
 static void consumed_records_stay_readable(void **state)
 {
@@ -521,6 +536,7 @@ int main(void)
         RING_TEST(records_are_read_in_order),
         RING_TEST(record_across_the_end_is_read),
         RING_TEST(full_ring_has_no_room),
+        RING_TEST(impossible_cursor_leaves_room),
         RING_TEST(consumed_records_stay_readable),
         RING_TEST(reader_overrun_by_a_lap),
         RING_TEST(reader_overrun_by_a_claim),

@@ -96,14 +96,15 @@ static void on_no_descriptor(void *owner)
     ((struct ends *)owner)->without_descriptor++;
 }
 
-static void open_ends_with(struct ends *ends, size_t queue_max)
+static void open_ends_with(struct ends *ends, size_t queue_max, uint32_t rate_max)
 {
     const struct channel_owner owner = {.message = on_message,
                                         .closed = on_closed,
                                         .drained = on_drained,
                                         .fault = on_fault,
                                         .owner = ends,
-                                        .queue_max = queue_max};
+                                        .queue_max = queue_max,
+                                        .rate_max = rate_max};
     int fds[2];
 
     *ends = (struct ends){.base = event_base_new(), .raw = -1};
@@ -116,7 +117,7 @@ static void open_ends_with(struct ends *ends, size_t queue_max)
 
 static void open_ends(struct ends *ends)
 {
-    open_ends_with(ends, 0);
+    open_ends_with(ends, 0, 0);
 }
 
 /* The test itself is the other end of `there`. */
@@ -240,7 +241,7 @@ static void queue_over_its_maximum_is_a_fault(void **state)
     int before = next_descriptor(), sent = 0;
 
     (void)state;
-    open_ends_with(&ends, 100 * BYTES);
+    open_ends_with(&ends, 100 * BYTES, 0);
     while (sent < MANY && try_send(ends.here, sent, BYTES) == 0)
         sent++;
     assert_true(sent < MANY);
@@ -250,6 +251,23 @@ static void queue_over_its_maximum_is_a_fault(void **state)
     assert_true(channel_is_broken(ends.here));
     assert_int_equal(try_send(ends.here, sent, BYTES), -1);
     assert_int_equal(ends.faults, 1);
+    close_ends(&ends);
+    assert_int_equal(next_descriptor(), before);
+}
+
+static void more_messages_than_the_rate_are_a_fault(void **state)
+{
+    struct ends ends;
+    int before = next_descriptor();
+
+    (void)state;
+    open_ends_with(&ends, 0, 50);
+    for (int i = 0; i < MANY; i++)
+        send_one(ends.here, i, BYTES);
+    while (ends.faults == 0)
+        event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_string_equal(ends.fault, "sends too many messages");
+    assert_in_range(ends.received, 50, MANY - 1);
     close_ends(&ends);
     assert_int_equal(next_descriptor(), before);
 }
@@ -633,6 +651,7 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_arrive_unchanged),
         cmocka_unit_test(full_socket_queues_and_reports_drained),
         cmocka_unit_test(queue_over_its_maximum_is_a_fault),
+        cmocka_unit_test(more_messages_than_the_rate_are_a_fault),
         cmocka_unit_test(paused_reading_resumes),
         cmocka_unit_test(lack_of_memory_for_events_only_delays),
         cmocka_unit_test(messages_before_close_are_delivered),
