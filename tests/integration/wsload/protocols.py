@@ -121,6 +121,11 @@ class WithServer(unittest.TestCase):
                     if "--http2" in way[2]:
                         self.assertEqual({row["http"] for row in report["negotiated"]}, {"HTTP/2"})
 
+    def test_requests_of_hostile_clients_are_no_difference(self):
+        report = finish(start(WAYS[0], self.server.url(WAYS[0][1]), "-c", "2", "-n", "2000", "--reset", "5"))
+        self.assertGreater(report["server"]["counted"], report["requests"]["answered"])
+        self.assertNotIn("server_counted_otherwise", [note["name"] for note in report["notes"]])
+
     def stall(self, way):
         """Loads the server and stops it meanwhile. Returns the report and for how long it was stopped."""
         before = self.server.lines()
