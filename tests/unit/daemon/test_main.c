@@ -259,25 +259,31 @@ static void check_refuses_logs_without_descriptors(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A systemctl that shows UNIT, in the working directory, which is the only one in PATH. */
-static void write_systemctl(const char *unit)
+/*
+ * A systemctl that shows UNIT_FILES and PROPERTIES of the unit, in the working directory, which is the
+ * only one in PATH. No socket unit is active.
+ */
+static void write_systemctl(const char *unit_files, const char *properties)
 {
     FILE *file = fopen("systemctl", "w");
 
     assert_non_null(file);
-    fprintf(file, "#!/bin/sh\n[ $1 = cat ] || exit 0\nprintf '%%s' '%s'\n", unit);
+    fprintf(file,
+            "#!/bin/sh\ncase $1 in\ncat) printf '%%s' '%s' ;;\n"
+            "show) printf '%%s' '%s' ;;\n*) exit 1 ;;\nesac\n",
+            unit_files, properties);
     fclose(file);
     assert_int_equal(chmod("systemctl", 0755), 0);
 }
 
 /* In a child, because it becomes another user. Each expected line is in the output. */
-static void check_as_service(const char *unit, const char *line, int status,
-                             const char *const *expected)
+static void check_as_service(const char *unit_files, const char *properties, const char *line,
+                             int status, const char *const *expected)
 {
     pid_t child;
     int ended;
 
-    write_systemctl(unit);
+    write_systemctl(unit_files, properties);
     child = fork();
     if (child == 0) {
         char path[256];
@@ -307,14 +313,20 @@ static void check_as_service_names_what_the_service_cannot_open(void **state)
     static const char *const good[] = {
         "note: checked as webserverd.service: user daemon (1), capabilities CAP_NET_BIND_SERVICE, "
         "credentials a.key\n",
-        "is valid", NULL};
+        "note: checked without what webserverd.service has by ProtectHome=\n", "is valid", NULL};
     static const char *const no_credential[] = {
         "LoadCredential=a.key:/none: No such file or directory: the service does not start", NULL};
+    static const char *const no_user[] = {"webserverd.service: unknown user 'nobody-knows'", NULL};
     static const char *const no_capset[] = {"leaves out capset: the service does not start", NULL};
-    static const char unit[] = "# /lib/systemd/system/webserverd.service\n[Unit]\nUser=none\n"
-                               "[Service]\nUser=bin\n"
-                               "LoadCredential=a.key:/none\n"
-                               "AmbientCapabilities=\nCapabilityBoundingSet=\n";
+    static const char missing[] = "# /lib/systemd/system/webserverd.service\n[Service]\n"
+                                  "LoadCredential=a.key:/none\nAmbientCapabilities=\n";
+    static const char daemon[] = "User=daemon\nGroup=\nDynamicUser=no\nPrivateUsers=no\n"
+                                 "CapabilityBoundingSet=\nAmbientCapabilities=\n";
+    static const char binds[] = "User=daemon\nAmbientCapabilities=cap_net_bind_service\n"
+                                "CapabilityBoundingSet=cap_chown cap_net_bind_service\n"
+                                "SystemCallFilter=capset read write\n";
+    static const char filtered[] = "User=daemon\nAmbientCapabilities=cap_net_bind_service\n"
+                                   "SystemCallFilter=read write\n";
     char path[256], changed[1024];
 
     (void)state;
@@ -322,27 +334,24 @@ static void check_as_service_names_what_the_service_cannot_open(void **state)
         skip();
     assert_int_equal(chmod("localhost.key", 0600), 0);
     assert_int_equal(chmod("good.ini", 0644), 0);
-    snprintf(changed, sizeof(changed), "%s# drop-in\n[Service]\nUser=daemon\nLoadCredential=\n",
-             unit);
+    snprintf(changed, sizeof(changed), "%s# drop-in\n[Service]\nLoadCredential=\n", missing);
     check_as_service(
-        changed,
+        changed, daemon,
         "-t --as-service -f good.ini " TLS "localhost.key -o "
         "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=/root/access.log",
         EXIT_FAILURE, faults);
     assert_non_null(getcwd(path, sizeof(path)));
     snprintf(changed, sizeof(changed),
-             "%s# drop-in\n[Service]\nUser=daemon\nLoadCredential=\n"
-             "LoadCredential=a.key:%s/localhost.key\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
-             "CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n",
-             unit, path);
-    check_as_service(changed,
+             "%s# drop-in\n[Service]\nLoadCredential=\n"
+             "LoadCredential = a.key:%s/localhost.key\nProtectHome=tmpfs\n",
+             missing, path);
+    check_as_service(changed, binds,
                      "-t -A -f good.ini " TLS "/run/credentials/webserverd.service/a.key -o "
                      "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=off",
                      EXIT_SUCCESS, good);
-    check_as_service(unit, "-t -A -f good.ini", EXIT_FAILURE, no_credential);
-    check_as_service("[Service]\nUser=daemon\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
-                     "SystemCallFilter=@system-service\nSystemCallFilter=~@aio @privileged\n",
-                     "-t -A -f good.ini", EXIT_FAILURE, no_capset);
+    check_as_service(missing, daemon, "-t -A -f good.ini", EXIT_FAILURE, no_credential);
+    check_as_service("", filtered, "-t -A -f good.ini", EXIT_FAILURE, no_capset);
+    check_as_service("", "User=nobody-knows\n", "-t -A -f good.ini", EXIT_FAILURE, no_user);
     check("-A", OPTIONS_EXIT_USAGE, "", "webserverd: --as-service needs -t\ntry webserverd -h\n");
 }
 
