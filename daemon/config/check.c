@@ -496,9 +496,11 @@ static void check_log_fields(struct config_draft *draft)
         while (known < ARRAY_LENGTH(log_fields) && strcmp(fields->item[i], log_fields[known]) != 0)
             known++;
         if (known == ARRAY_LENGTH(log_fields))
-            config_report_error(&draft->report, &draft->set_at[KEY_log_fields],
-                                "valid: coding request_id", "'%.64s' is not a field of the log",
-                                fields->item[i]);
+            config_report_error(
+                &draft->report, &draft->set_at[KEY_log_fields],
+                "valid: coding request_id; the others, such as agent (User-Agent), are in "
+                "all lines",
+                "'%.64s' is not a field of the log", fields->item[i]);
     }
 }
 
