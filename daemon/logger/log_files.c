@@ -145,9 +145,10 @@ bool log_targets_equal(const struct log_targets *one, const struct log_targets *
 /*
  * Others may write to the directory: a link of any kind could be to any file of the system.
  * O_NONBLOCK: the open of a FIFO without a reader fails, and a write to a full one, instead of
- * blocking. Returns a descriptor, or -1 with WHY.
+ * blocking. CREATE is O_CREAT, or 0 to check: if the file could be created, the descriptor is then
+ * that of its directory. Returns a descriptor, or -1 with WHY.
  */
-static int open_log_path(const char *path, char *why, size_t size)
+static int open_log_path(const char *path, int create, char *why, size_t size)
 {
     struct directory_entry entry;
     struct stat file;
@@ -160,7 +161,11 @@ static int open_log_path(const char *path, char *why, size_t size)
         return -1;
     }
     fd = directory_open_entry(entry.directory, entry.name,
-                              O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK, 0640);
+                              O_WRONLY | create | O_APPEND | O_NOCTTY | O_NONBLOCK,
+                              create != 0 ? 0640 : 0);
+    if (fd < 0 && errno == ENOENT && create == 0 &&
+        faccessat(entry.directory, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return entry.directory;
     close(entry.directory);
     if (fd < 0)
         snprintf(why, size, "%s", errno == ELOOP ? "it is a symbolic link" : strerror(errno));
@@ -199,7 +204,7 @@ int log_file_open(const char *text, int fallback, char *why, size_t size)
         return -1;
     }
     if (target.kind == LOG_TARGET_FILE && strcmp(text, "-") != 0)
-        return open_log_path(target.path, why, size);
+        return open_log_path(target.path, O_CREAT, why, size);
     fd = strcmp(text, "-") == 0 ? daemonize_duplicate_stream(fallback)
                                 : open_log_socket(target.path);
     if (fd < 0)
@@ -321,34 +326,20 @@ int log_files_check(const struct config *config, char *why, size_t size)
     return -1;
 }
 
-/* The same for a file that exists, or the directory of one that does not. */
+/* Creates nothing. */
 static bool may_open_log(const char *text, char *why, size_t size)
 {
     struct log_target target;
-    char directory[PATH_MAX];
-    char *slash;
     int fd;
 
     if (log_target_parse(text, &target) != NULL || target.kind == LOG_TARGET_OFF ||
         strcmp(text, "-") == 0)
         return true;
-    if (target.kind != LOG_TARGET_FILE) {
-        fd = log_file_open(text, -1, why, size);
-        if (fd >= 0)
-            close(fd);
-        return fd >= 0;
-    }
-    if (faccessat(AT_FDCWD, target.path, W_OK, AT_EACCESS) == 0)
-        return true;
-    snprintf(directory, sizeof(directory), "%s", target.path);
-    slash = strrchr(directory, '/');
-    if (errno == ENOENT && slash != NULL) {
-        slash[slash == directory] = '\0';
-        if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0)
-            return true;
-    }
-    snprintf(why, size, "%s", strerror(errno));
-    return false;
+    fd = target.kind == LOG_TARGET_FILE ? open_log_path(target.path, 0, why, size)
+                                        : log_file_open(text, -1, why, size);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 /* LOG as in explain_log(). */

@@ -3,6 +3,7 @@
 #include "daemon/base/directory.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -97,23 +98,27 @@ static bool is_unix_listening(const struct sockaddr_un *address)
 
 /*
  * The file of a UNIX socket remains after its process. Returns 0 if there is none, or a socket that
- * nobody listens on, which bind_unix() replaces; else -1 with WHY.
+ * nobody listens on, which bind_unix() replaces, and one can be made; else -1 with WHY.
  */
 static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
 {
     struct stat status;
+    char directory[sizeof(address->sun_path)], *slash;
+    const char *problem = NULL;
 
-    if (lstat(address->sun_path, &status) != 0)
+    snprintf(directory, sizeof(directory), "%s", address->sun_path);
+    slash = strrchr(directory, '/');
+    if (slash != NULL)
+        slash[slash == directory] = '\0';
+    if (lstat(address->sun_path, &status) == 0 && !S_ISSOCK(status.st_mode))
+        problem = "the file exists and is not a socket";
+    else if (is_unix_listening(address))
+        problem = "another program listens there";
+    else if (slash != NULL && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0)
+        problem = strerror(errno);
+    else
         return 0;
-    if (!S_ISSOCK(status.st_mode)) {
-        snprintf(why, size, "cannot listen on unix:%s: the file exists and is not a socket",
-                 address->sun_path);
-        return -1;
-    }
-    if (!is_unix_listening(address))
-        return 0;
-    snprintf(why, size, "cannot listen on unix:%s: another program listens there",
-             address->sun_path);
+    snprintf(why, size, "cannot listen on unix:%s: %s", address->sun_path, problem);
     return -1;
 }
 

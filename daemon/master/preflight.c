@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
+#include "daemon/base/directory.h"
 #include "daemon/config/hosts.h"
 #include "daemon/config/value.h"
 #include "daemon/logger/log_files.h"
@@ -81,6 +82,46 @@ static int check_addresses(const struct config *config, bool activated,
     return result;
 }
 
+/* The run directory and the control socket */
+
+/* Whether this user may make PATH in its directory. */
+static bool can_make(const char *path, const char *what, const char *key,
+                     void (*report)(const char *why))
+{
+    struct directory_entry entry;
+    char why[PATH_MAX + 256];
+    bool found = directory_find(&entry, path, 0) == 0, can;
+    int error;
+
+    can = found && faccessat(entry.directory, ".", W_OK | X_OK, AT_EACCESS) == 0;
+    error = errno;
+    if (found)
+        close(entry.directory);
+    if (can)
+        return true;
+    snprintf(why, sizeof(why), "cannot create the %s %s: %s (set %s)", what, path, strerror(error),
+             key);
+    report(why);
+    return false;
+}
+
+/*
+ * A run directory that exists may belong to the user of a service. The control socket is in it
+ * unless it has a path of its own.
+ */
+static int check_control(const struct config *config, void (*report)(const char *why))
+{
+    const char *run_dir = config->server_run_dir, *socket = config->control_socket;
+    size_t length = strlen(run_dir);
+    bool inside = strncmp(socket, run_dir, length) == 0 && socket[length] == '/';
+    bool good =
+        access(run_dir, F_OK) == 0 || can_make(run_dir, "run directory", "server.run_dir", report);
+
+    if (!inside && !can_make(socket, "control socket", "control.socket", report))
+        good = false;
+    return good ? 0 : -1;
+}
+
 /* Certificates and keys */
 
 static int check_readable(const struct config_words *files, void (*report)(const char *why))
@@ -89,13 +130,12 @@ static int check_readable(const struct config_words *files, void (*report)(const
     int result = 0;
 
     for (size_t i = 0; i < files->count; i++) {
-        if (faccessat(AT_FDCWD, files->item[i], R_OK, AT_EACCESS) == 0 || errno != EACCES)
-            continue; /* reading it says more */
-        snprintf(why, sizeof(why),
-                 "[tls] certificate: %s: %s (for a service: LoadCredential=, or a group that may "
-                 "read it, by "
-                 "SupplementaryGroups=)",
-                 files->item[i], strerror(errno));
+        if (faccessat(AT_FDCWD, files->item[i], R_OK, AT_EACCESS) == 0)
+            continue;
+        snprintf(why, sizeof(why), "[tls] certificate: %s: %s%s", files->item[i], strerror(errno),
+                 errno == EACCES ? " (for a service: LoadCredential=, or a group that may read it, "
+                                   "by SupplementaryGroups=)"
+                                 : "");
         report(why);
         result = -1;
     }
@@ -198,6 +238,7 @@ int preflight_check(const struct config *config, bool activated, void (*report)(
     const int results[] = {
         log_files_check_access(config, report),
         check_addresses(config, activated, report),
+        check_control(config, report),
         check_certificates(config, report),
         check_roots(config, report),
     };
