@@ -105,8 +105,7 @@ static int check_config(const struct config *config, const struct options *optio
     struct certificate_set *set = NULL;
     char why[512];
 
-    if (action == OPTIONS_CHECK &&
-        preflight_check(config, service != NULL && service->activated, print_fault) != 0)
+    if (action == OPTIONS_CHECK && preflight_check(config, service, print_fault) != 0)
         return EXIT_FAILURE;
     if (config_has_certificate(config)) {
         set = certificate_set_load(config, -1, why, sizeof(why));

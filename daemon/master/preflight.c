@@ -13,6 +13,7 @@
 #include "daemon/config/value.h"
 #include "daemon/logger/log_files.h"
 #include "daemon/sandbox/identity.h"
+#include "daemon/sandbox/service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -233,12 +234,13 @@ static int check_roots(const struct config *config, void (*report)(const char *w
     return -1;
 }
 
-int preflight_check(const struct config *config, bool activated, void (*report)(const char *why))
+int preflight_check(const struct config *config, const struct service *service,
+                    void (*report)(const char *why))
 {
     const int results[] = {
         log_files_check_access(config, report),
-        check_addresses(config, activated, report),
-        check_control(config, report),
+        check_addresses(config, service != NULL && service->activated, report),
+        service != NULL ? 0 : check_control(config, report), /* RuntimeDirectory= makes it */
         check_certificates(config, report),
         check_roots(config, report),
     };

@@ -336,7 +336,6 @@ static void take_environment(const struct unit *unit)
     const char *words = value_of(unit, "Environment");
     char word[4096], *equals;
 
-    unsetenv("XDG_RUNTIME_DIR"); /* of the user who checks */
     while (next_word(&words, word, sizeof(word)))
         if ((equals = strchr(word, '=')) != NULL) {
             *equals = '\0';

@@ -364,6 +364,7 @@ static void check_as_service_names_what_the_service_cannot_open(void **state)
              missing, path);
     check_as_service(changed, binds,
                      "-t -A -f good.ini " TLS "/run/credentials/webserverd.service/a.key -o "
+                     "server.run_dir=/none/run -o "
                      "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=off",
                      EXIT_SUCCESS, good);
     check_as_service(missing, daemon, "-t -A -f good.ini", EXIT_FAILURE, no_credential);
