@@ -319,10 +319,16 @@ static int start_master(struct master *master)
                   strerror(errno));
         return -1;
     }
-    if (geteuid() != 0 && identity_check_drop() != 0)
-        return fail_start("the server has capabilities that its other processes cannot drop, as "
-                          "capset(2) is filtered: allow it (SystemCallFilter=capset), or take the "
-                          "capabilities away and serve on webserverd.socket");
+    if (identity_check_switch() != 0)
+        return fail_start(
+            geteuid() == 0
+                ? "the other processes of root cannot change their user: allow it "
+                  "(CapabilityBoundingSet=CAP_SETUID CAP_SETGID, SystemCallFilter=@setuid), or "
+                  "start "
+                  "the server as another user"
+                : "the server has capabilities that its other processes cannot drop, as capset(2) "
+                  "is filtered: allow it (SystemCallFilter=capset), or take the capabilities away "
+                  "and serve on webserverd.socket");
     master->base = event_base_new();
     if (master->base == NULL)
         return fail_start("cannot create the event loop");

@@ -153,14 +153,21 @@ static int drop_capabilities(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
-int identity_check_drop(void)
+int identity_check_switch(void)
 {
+    const uint32_t needed = 1U << CAP_SETUID | 1U << CAP_SETGID;
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-    if (syscall(SYS_capget, &header, sets) != 0 || !has_capabilities(sets))
+    if (syscall(SYS_capget, &header, sets) != 0)
         return 0;
-    return (int)syscall(SYS_capset, &header, sets);
+    if (geteuid() == 0 && (sets[0].effective & needed) != needed) {
+        errno = EPERM;
+        return -1;
+    }
+    if (geteuid() == 0) /* this call changes nothing, but may be filtered */
+        return setresuid((uid_t)-1, (uid_t)-1, (uid_t)-1);
+    return has_capabilities(sets) ? (int)syscall(SYS_capset, &header, sets) : 0;
 }
 
 int identity_switch(const struct identity *identity)

@@ -37,10 +37,11 @@ int identity_check(const char *user, const char *group, bool *group_at_fault, ch
                    size_t size);
 
 /*
- * In the master: changes nothing. Returns 0, or -1 with errno if this process has capabilities that
- * the others, of the same user, could not drop, because a service manager filters capset(2).
+ * In the master: changes nothing. Returns 0, or -1 with errno if the other processes of root could
+ * not change their user, or those of another user not drop the capabilities of this process, because
+ * a service manager has taken capabilities away or filters system calls.
  */
-int identity_check_drop(void);
+int identity_check_switch(void);
 
 /*
  * In a worker with one thread: switches to IDENTITY and drops all capabilities. Returns 0, or -1

@@ -387,13 +387,12 @@ static void ambient_capabilities_may_be_missing_but_not_stay(void **state)
     expect_success_in_child(fail_to_clear_ambient_set);
 }
 
-/* As a service manager that grants no capabilities and filters the calls of @privileged. */
-static bool filter_capset(void)
+/* As a service manager that filters calls of @privileged or @setuid. */
+static bool filter_call(int number)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
-    return filter != NULL &&
-           seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(capset), 0) == 0 &&
+    return filter != NULL && seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0) == 0 &&
            seccomp_load(filter) == 0;
 }
 
@@ -403,22 +402,23 @@ static int switch_without_capabilities_and_capset(void)
 
     if (become_nobody() != 0)
         return 20;
-    if (!filter_capset())
+    if (!filter_call(SCMP_SYS(capset)))
         return 21;
-    if (identity_check_drop() != 0)
+    if (identity_check_switch() != 0)
         return 22;
     return identity_switch(&same) == 0 ? 0 : 23;
 }
 
 static int check_with_capabilities_and_without_capset(void)
 {
-    if (geteuid() != 0)
-        return 0;
-    if (identity_check_drop() != 0)
+    capability_sets sets;
+
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || call_with_capabilities(SYS_capget, sets) != 0 ||
+        setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0 || identity_check_switch() != 0)
         return 24;
-    if (!filter_capset())
+    if (!filter_call(SCMP_SYS(capset)))
         return 25;
-    return identity_check_drop() != 0 && errno == EPERM ? 0 : 26;
+    return identity_check_switch() != 0 && errno == EPERM ? 0 : 26;
 }
 
 static void without_capabilities_capset_is_not_called(void **state)
@@ -426,6 +426,32 @@ static void without_capabilities_capset_is_not_called(void **state)
     (void)state;
     expect_success_in_child(switch_without_capabilities_and_capset);
     expect_success_in_child(check_with_capabilities_and_without_capset);
+}
+
+static int check_root_without_setgid(void)
+{
+    capability_sets sets;
+
+    if (identity_check_switch() != 0 || call_with_capabilities(SYS_capget, sets) != 0)
+        return 27;
+    sets[0].effective &= ~(1U << CAP_SETGID);
+    if (call_with_capabilities(SYS_capset, sets) != 0)
+        return 28;
+    return identity_check_switch() != 0 && errno == EPERM ? 0 : 29;
+}
+
+static int check_root_without_setresuid(void)
+{
+    if (!filter_call(SCMP_SYS(setresuid)))
+        return 30;
+    return identity_check_switch() != 0 && errno == EPERM ? 0 : 31;
+}
+
+static void root_that_may_not_change_its_user_is_refused(void **state)
+{
+    (void)state;
+    expect_success_in_child(check_root_without_setgid);
+    expect_success_in_child(check_root_without_setresuid);
 }
 
 int main(void)
@@ -447,6 +473,7 @@ int main(void)
         cmocka_unit_test(inheritable_and_ambient_capabilities_are_dropped),
         cmocka_unit_test(ambient_capabilities_may_be_missing_but_not_stay),
         cmocka_unit_test(without_capabilities_capset_is_not_called),
+        cmocka_unit_test(root_that_may_not_change_its_user_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
