@@ -132,6 +132,8 @@ char *units_format_ns(char *buffer, size_t size, double ns)
 {
     static const char *const units[] = {" ns", " us", " ms", " s"};
 
+    if (ns >= 59.95e9 && ns < (double)INT64_MAX) /* 59.96 s would be "60.0 s" */
+        return units_format_age(buffer, size, (uint64_t)round(ns / (double)NS_PER_S) * NS_PER_S);
     return format_scaled(buffer, size, ns, 1000, units, ARRAY_LENGTH(units));
 }
 

@@ -30,7 +30,7 @@ char *units_format_bytes(char *buffer, size_t size, double bytes);
 /* "0", "987", "12.3k", "4.56M". */
 char *units_format_count(char *buffer, size_t size, double count);
 
-/* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s". */
+/* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s", from a minute on as units_format_age(): "3m 12s". */
 char *units_format_ns(char *buffer, size_t size, double ns);
 
 /* "0.0%", "98.2%", "100%" for the ratios 0, 0.982 and 1. */

@@ -263,7 +263,7 @@ static int await_stop(const struct options *options, struct control_client *clie
         old_master;
     enum control_result result = CONTROL_PENDING;
     const char *line;
-    char why[256];
+    char why[256], time[UNITS_TEXT];
 
     json_decref(json);
     getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &master, &length);
@@ -281,8 +281,8 @@ static int await_stop(const struct options *options, struct control_client *clie
     if (await_end(old_master, deadline_ns) && await_end(new_master, deadline_ns) &&
         result != CONTROL_PENDING)
         return EXIT_DONE;
-    snprintf(why, sizeof(why), "the server stops, but has not ended within %d ms; -t waits longer",
-             options->timeout_ms);
+    snprintf(why, sizeof(why), "the server stops, but has not ended within %s; -t waits longer",
+             units_format_time_ms(time, sizeof(time), (uint64_t)options->timeout_ms));
     return fail_with(why, EXIT_REJECTED);
 }
 
@@ -310,7 +310,7 @@ static int send_command(const struct options *options, const char *path, const c
                         const char *line)
 {
     struct control_client client;
-    char why[256];
+    char why[256], time[UNITS_TEXT];
     const char *answer = NULL;
     enum control_result result = control_connect(&client, path, why, sizeof(why));
     int status;
@@ -323,8 +323,8 @@ static int send_command(const struct options *options, const char *path, const c
         status = finish_command(options, &client, command, answer);
     } else {
         if (result == CONTROL_PENDING)
-            snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
-                     options->timeout_ms);
+            snprintf(why, sizeof(why), "no answer within %s; -t waits longer",
+                     units_format_time_ms(time, sizeof(time), (uint64_t)options->timeout_ms));
         if (result == CONTROL_NO_DAEMON && options->socket == NULL)
             snprintf(why, sizeof(why), "no webserverd named '%s' is running", options->name);
         status = result == CONTROL_DENIED      ? fail_with(why, EXIT_REJECTED)

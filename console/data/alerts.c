@@ -406,8 +406,6 @@ char *alert_rule_format(const struct alert_rule *rule, double value, char *buffe
         snprintf(buffer, size, "-");
     else if (rule->percent || unit_of(rule) == UNIT_RATIO)
         snprintf(buffer, size, "%.3g%%", value);
-    else if (unit_of(rule) == UNIT_NANOSECONDS && value >= 60e9)
-        units_format_age(buffer, size, (uint64_t)value);
     else if (unit_of(rule) == UNIT_NANOSECONDS)
         units_format_ns(buffer, size, value);
     else if (unit_of(rule) == UNIT_BYTES)

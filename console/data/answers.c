@@ -110,7 +110,7 @@ static void print_model(const char *command, const json_t *answer, FILE *out)
 {
     char model[UNITS_TEXT];
 
-    fprintf(out, "%s: %s, threads in each worker", command,
+    fprintf(out, "%s: %s, threads per worker", command,
             text_of(answer, "model", model, sizeof(model)));
     print_number_in_force(answer, out);
     fputc('\n', out);
@@ -593,12 +593,15 @@ static void print_reload(const char *command, const json_t *answer, FILE *out)
 static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
 {
     char number[UNITS_TEXT], state[UNITS_TEXT], work[UNITS_TEXT], open[UNITS_TEXT];
+    char since[UNITS_TEXT];
     const json_t *line;
     size_t i;
 
-    fprintf(out, "  %s %s: %s for %.3f s", kind, text_of(thread, kind, number, sizeof(number)),
-            text_of(thread, "state", state, sizeof(state)),
-            json_number_value(json_object_get(thread, "since_s")));
+    fprintf(
+        out, "  %s %s: %s for %s", kind, text_of(thread, kind, number, sizeof(number)),
+        text_of(thread, "state", state, sizeof(state)),
+        units_format_ns(since, sizeof(since),
+                        json_number_value(json_object_get(thread, "since_s")) * (double)NS_PER_S));
     if (json_object_get(thread, "connections") != NULL)
         fprintf(out, ", %s %s", text_of(thread, "connections", open, sizeof(open)),
                 units_plural(number_of(thread, "connections"), "connection", "connections"));

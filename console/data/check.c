@@ -1,6 +1,7 @@
 #include "console/data/check.h"
 
 #include "common/clock.h"
+#include "common/units.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -107,6 +108,7 @@ int check_request(struct check *check, const struct segment_reader *reader, int 
                   char *why, size_t size)
 {
     uint64_t began_ns = clock_monotonic_ns();
+    char time[UNITS_TEXT];
     bool local;
     int fd;
 
@@ -128,6 +130,7 @@ int check_request(struct check *check, const struct segment_reader *reader, int 
     close(fd);
     if (check->status != 0)
         return 0;
-    snprintf(why, size, "%s does not answer a request within %d ms", check->address, timeout_ms);
+    snprintf(why, size, "%s does not answer a request within %s", check->address,
+             units_format_time_ms(time, sizeof(time), (uint64_t)timeout_ms));
     return -1;
 }

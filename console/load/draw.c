@@ -1,5 +1,6 @@
 #include "console/load/draw.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/scene.h"
@@ -286,12 +287,14 @@ static void draw_plot(const struct plot *plot, const struct load_run *run,
 static void draw_mark_legend(const struct load_run *run, const struct canvas *canvas)
 {
     int lines = (int)run->mark_count < canvas->height ? (int)run->mark_count : canvas->height;
+    char text[TEXT_SHORT];
 
     for (int i = 0; i < lines; i++) {
         size_t number = run->mark_count - (size_t)(lines - i);
 
         canvas_print(canvas, i, 0, TONE_PEAK, "%zu", number + 1);
-        canvas_print(canvas, i, 3, TONE_NORMAL, "%.1f s  %s", run->mark[number].at_s,
+        canvas_print(canvas, i, 3, TONE_NORMAL, "%s  %s",
+                     text_latency(text, run->mark[number].at_s * (double)NS_PER_S),
                      run->mark[number].text);
     }
 }

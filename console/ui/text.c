@@ -55,11 +55,8 @@ char *text_micro(char *text, size_t size)
 
 char *text_latency(char *buffer, double ns)
 {
-    if (!isfinite(ns))
-        return none(buffer);
-    if (ns >= 60e9)
-        return units_format_age(buffer, TEXT_SHORT, (uint64_t)ns);
-    return text_micro(units_format_ns(buffer, TEXT_SHORT, ns), TEXT_SHORT);
+    return isfinite(ns) ? text_micro(units_format_ns(buffer, TEXT_SHORT, ns), TEXT_SHORT)
+                        : none(buffer);
 }
 
 char *text_percent(char *buffer, double ratio)

@@ -115,7 +115,7 @@ static void load_detail(void *state, const struct scene *scene, size_t row, FILE
     for (int i = LOAD_CONNECTIONS; i < LOAD_FIELDS; i++)
         if (entry->settings.text[i][0] != '\0')
             fprintf(out, "%s\t%s\n", load_field_table[i].label, entry->settings.text[i]);
-    fprintf(out, "duration\t%.1f s\n", totals->elapsed_s);
+    fprintf(out, "duration\t%s\n", text_latency(text, totals->elapsed_s * (double)NS_PER_S));
     fprintf(out, "requests/s\t%.1f\n", totals->requests_per_s);
     fprintf(out, "answered\t%" PRIu64 "\n", totals->answered);
     fprintf(out, "failed\t%" PRIu64 "\n", totals->failed);

@@ -285,11 +285,12 @@ static const char *requests_text(const struct period *period, char *buffer, size
 
 static void log_interval(const struct period *period)
 {
-    char text[EVENT_TEXT_BYTES];
+    char text[EVENT_TEXT_BYTES], length[UNITS_TEXT];
 
-    event_log(LEVEL_INFO, "summary of %.1f s: %sconnections %" PRIu64 ", log lines dropped %.0f",
-              period->seconds, requests_text(period, text, sizeof(text)),
-              period->now[METRIC_connections_open], growth(period, METRIC_log_dropped));
+    event_log(LEVEL_INFO, "summary of %s: %sconnections %" PRIu64 ", log lines dropped %.0f",
+              units_format_ns(length, sizeof(length), period->seconds * (double)NS_PER_S),
+              requests_text(period, text, sizeof(text)), period->now[METRIC_connections_open],
+              growth(period, METRIC_log_dropped));
 }
 
 static void log_total(const struct period *period)

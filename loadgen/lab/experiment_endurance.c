@@ -352,6 +352,7 @@ static int run_stage(struct lab *lab, struct observed *run, size_t stage,
                      struct private_server *server)
 {
     uint64_t minute_ms = lab->trial_ms * (lab->quick ? MINUTE_TRIALS_QUICK : MINUTE_TRIALS);
+    char length[UNITS_TEXT];
 
     *run = (struct observed){
         .lab = lab,
@@ -364,7 +365,8 @@ static int run_stage(struct lab *lab, struct observed *run, size_t stage,
     if (run->duration_ms < SHORT_RUN_STEPS * STEP_MS)
         run->step_ms = run->duration_ms / SHORT_RUN_STEPS;
     for (int i = 0; i < RUN_TRIES; i++) {
-        lab_progress(lab, "run %zu of %d: %.1f s", stage + 1, RUNS, (double)run->duration_ms / 1e3);
+        lab_progress(lab, "run %zu of %d: %s", stage + 1, RUNS,
+                     units_format_ns(length, sizeof(length), (double)run->duration_ms * 1e6));
         if (observed_run(run) != 0)
             return -1;
         if (stage < TEN_MINUTES || steps_of(run) >= STEPS_NEEDED)

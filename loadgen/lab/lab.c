@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/instance.h"
+#include "common/units.h"
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/run/run.h"
@@ -249,13 +250,15 @@ static void clear_lab(struct lab *lab)
 int lab_conduct(struct lab *lab, const struct experiment *experiment, struct document *findings)
 {
     uint64_t begun_ns = clock_monotonic_ns();
+    char took[UNITS_TEXT];
     int result;
 
     lab->experiment = experiment->name;
     lab->own = (struct published_own){.count = 0};
     lab->until_ns = 0;
     result = experiment->conduct(lab, findings);
-    document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);
+    document_legend(findings, "Took %s.",
+                    units_format_age(took, sizeof(took), clock_monotonic_ns() - begun_ns));
     clear_lab(lab);
     return result;
 }

@@ -192,12 +192,21 @@ double live_view_percent(const struct progress_goal *goal, const struct tally *t
     return by_time < 1 ? by_time * 100 : 100;
 }
 
+/* "12.3 s", from a minute on "3m 12s". Returns BUFFER, which has UNITS_TEXT bytes. */
+static char *format_seconds(char *buffer, double seconds)
+{
+    if (seconds >= 60)
+        return units_format_age(buffer, UNITS_TEXT, (uint64_t)(seconds * 1e9));
+    snprintf(buffer, UNITS_TEXT, "%.1f s", seconds);
+    return buffer;
+}
+
 /* The time until the duration is over or, at the current rate, all requests are done. */
 static void format_left(char *text, size_t size, const struct live_scene *scene)
 {
     const struct progress_goal *goal = scene->goal;
     double left = INFINITY;
-    char age[UNITS_TEXT];
+    char seconds[UNITS_TEXT];
 
     if (goal->duration_ns > scene->elapsed_ns)
         left = (double)(goal->duration_ns - scene->elapsed_ns) / 1e9;
@@ -209,10 +218,8 @@ static void format_left(char *text, size_t size, const struct live_scene *scene)
         snprintf(text, size, "warming up");
     else if (isinf(left))
         snprintf(text, size, "ending");
-    else if (left < 60)
-        snprintf(text, size, "%4.1f s left", left);
     else
-        snprintf(text, size, "%s left", units_format_age(age, sizeof(age), (uint64_t)(left * 1e9)));
+        snprintf(text, size, "%6s left", format_seconds(seconds, left));
 }
 
 static void put_progress_bar(struct pen *pen, double percent, size_t width)
@@ -234,12 +241,13 @@ static void draw_progress(struct pen *pen)
 {
     const struct live_scene *scene = pen->scene;
     double percent = live_view_percent(scene->goal, scene->tally, scene->elapsed_ns);
-    char left[64];
+    char left[64], elapsed[UNITS_TEXT];
     size_t length;
 
     percent = scene->over ? 100 : percent;
     format_left(left, sizeof(left), scene);
-    pen_put(pen, "  %5.1f s  %3.0f%%  ", (double)scene->elapsed_ns / 1e9, percent);
+    pen_put(pen, "  %7s  %3.0f%%  ", format_seconds(elapsed, (double)scene->elapsed_ns / 1e9),
+            percent);
     length = strlen(left) + 2;
     if (columns_left(pen) >= length + BAR_MIN)
         put_progress_bar(pen, percent, columns_left(pen) - length);
@@ -415,8 +423,9 @@ void live_view_line(struct live_frame *frame, const struct live_scene *scene, si
     char number[UNITS_TEXT];
     bool fits = scene->label == NULL || pen_put(&pen, "%s  ", scene->label);
 
-    fits = fits && pen_put(&pen, "%5.1f s  %3.0f%%", (double)scene->elapsed_ns / 1e9,
-                           live_view_percent(scene->goal, scene->tally, scene->elapsed_ns));
+    fits = fits &&
+           pen_put(&pen, "%7s  %3.0f%%", format_seconds(number, (double)scene->elapsed_ns / 1e9),
+                   live_view_percent(scene->goal, scene->tally, scene->elapsed_ns));
     fits = fits &&
            pen_put(&pen, "  %5s req/s", units_format_count(number, sizeof(number), scene->rate));
     units_format_ns(number, sizeof(number), (double)histogram_percentile(latency, 50));

@@ -355,7 +355,7 @@ static void wsctl_times_out(void **state)
 {
     (void)state;
     fixture_hold_answers(fixture, true);
-    assert_run(WSCTL, "-t 50ms threads 2", NO_DAEMON, "no answer within 50 ms");
+    assert_run(WSCTL, "-t 50ms threads 2", NO_DAEMON, "no answer within 50ms");
 }
 
 /* The fixture has 10 connections and no requests. */

@@ -17,10 +17,13 @@ function decimal(value, units, step) {
 
 const asCount = value => decimal(value, ["", " k", " M", " G"], 1000);
 const asBytes = value => decimal(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024);
-const asPercent = value => (100 * value).toFixed(1) + " %";
-const asTime = ns => decimal(ns / 1000, [" µs", " ms", " s"], 1000);
-const asAge = seconds => seconds < 60 ? Math.floor(seconds) + " s" : seconds < 3600 ? Math.floor(seconds / 60) + " min"
-  : seconds < 86400 ? Math.floor(seconds / 3600) + " h" : Math.floor(seconds / 86400) + " d";
+const asPercent = value => (100 * value).toFixed(1) + "%";
+const asTime = ns => ns < 6e10 ? decimal(ns / 1000, [" µs", " ms", " s"], 1000) : asAge(ns / 1e9);
+function asAge(seconds) {
+  const [d, h, m, s] = [86400, 3600, 60, 1].map(unit => Math.floor(seconds / unit));
+  const two = (number, all) => String(number % all).padStart(2, "0");
+  return d > 0 ? `${d}d ${two(h, 24)}h` : h > 0 ? `${h}h ${two(m, 60)}m` : m > 0 ? `${m}m ${two(s, 60)}s` : `${s} s`;
+}
 
 /* NOW and BEFORE are events, SECONDS the time between them. null: no value. */
 const rate = name => (now, before, seconds) => (now.counters[name] - before.counters[name]) / seconds;

@@ -173,9 +173,17 @@ static void format_count(void **state)
 static void format_ns(void **state)
 {
     static const struct format_case cases[] = {
-        {0, "0"},           {850, "850 ns"},     {1000, "1.00 us"},
-        {12345, "12.3 us"}, {999600, "1.00 ms"}, {4.56e6, "4.56 ms"},
-        {1.2e9, "1.20 s"},  {275e9, "275 s"},
+        {0, "0"},
+        {850, "850 ns"},
+        {1000, "1.00 us"},
+        {12345, "12.3 us"},
+        {999600, "1.00 ms"},
+        {4.56e6, "4.56 ms"},
+        {1.2e9, "1.20 s"},
+        {59.94e9, "59.9 s"},
+        {59.96e9, "1m 00s"},
+        {275.4e9, "4m 35s"},
+        {7500e9, "2h 05m"},
     };
 
     (void)state;

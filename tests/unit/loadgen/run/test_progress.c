@@ -223,7 +223,7 @@ static void line_of_large_numbers_fits_80_columns(void **state)
     scene.elapsed_ns = 3600 * NS_PER_S;
     scene.rate = 123456;
     live_view_line(&frame, &scene, 79);
-    assert_string_equal(frame.text[0], "3600.0 s    0%   123k req/s  p50  105 us  p99  190 us  "
+    assert_string_equal(frame.text[0], " 1h 00m    0%   123k req/s  p50  105 us  p99  190 us  "
                                        "errors 1  up 1000/1000");
 }
 
