@@ -77,6 +77,7 @@ static enum metric_unit unit_of(const struct alert_rule *rule)
         return figure_table[rule->of].unit;
     case ALERT_PERCENTILE:
     case ALERT_SILENT:
+    case ALERT_QUEUE:
         return UNIT_NANOSECONDS;
     case ALERT_CPU_WAIT:
     case ALERT_CPU_STOLEN:
@@ -356,6 +357,22 @@ static double stopped_processes(const struct alert_facts *facts)
     return count;
 }
 
+/* 0 if no queue is full. */
+static double wait_in_full_queue_ns(const struct snapshot *now)
+{
+    uint64_t longest_ns = 0;
+
+    for (uint32_t i = 0; i < now->worker_count; i++) {
+        const uint64_t *values = now->workers[i].values;
+
+        if (values[METRIC_queue_capacity] > 0 &&
+            values[METRIC_queue_length] >= values[METRIC_queue_capacity] &&
+            values[METRIC_queue_oldest] > longest_ns)
+            longest_ns = values[METRIC_queue_oldest];
+    }
+    return (double)longest_ns;
+}
+
 static double metric_value(const struct alert_rule *rule, const struct model *model)
 {
     return is_level(rule) ? (double)model_now(model)->sums[rule->of]
@@ -383,6 +400,8 @@ static double kind_value(const struct alert_rule *rule, const struct alert_facts
         return stopped_processes(facts);
     case ALERT_SILENT:
         return silent_ns(facts);
+    case ALERT_QUEUE:
+        return wait_in_full_queue_ns(model_now(facts->model));
     }
     return NAN;
 }
@@ -652,6 +671,21 @@ static bool describe_death(const struct snapshot *now, const struct marks *marks
     return true;
 }
 
+/* "the logger died"; returns false if no event names it. */
+static bool describe_other_death(const struct marks *marks, char *text, size_t size)
+{
+    for (size_t i = marks->count; i > 0; i--) {
+        const struct mark *mark = &marks->mark[i - 1];
+        const char *end = strstr(mark->text, " (pid ");
+
+        if (mark->kind == MARK_crash && strncmp(mark->text, "the ", 4) == 0 && end != NULL) {
+            snprintf(text, size, "%.*s died", (int)(end - mark->text), mark->text);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "worker 2 does not run (stopped)"; false if none is stopped now. */
 static bool describe_stopped(const struct alert_facts *facts, char *text, size_t size)
 {
@@ -692,8 +726,10 @@ static bool describe_subject(const struct alert *alert, const struct alert_facts
 {
     switch (alert->rule.kind) {
     case ALERT_METRIC:
-        return alert->rule.of == METRIC_workers_died &&
-               describe_death(model_now(facts->model), marks, text, size, state);
+        return alert->rule.of == METRIC_workers_died
+                   ? describe_death(model_now(facts->model), marks, text, size, state)
+                   : alert->rule.of == METRIC_processes_died &&
+                         describe_other_death(marks, text, size);
     case ALERT_STOPPED:
         return describe_stopped(facts, text, size);
     case ALERT_SILENT:

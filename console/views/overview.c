@@ -88,6 +88,7 @@ static const struct {
     enum metric metric;
     bool severe;
 } failures[] = {{"workers died", METRIC_workers_died, true},
+                {"others died", METRIC_processes_died, true},
                 {"queue full", METRIC_offload_rejected, true},
                 {"dropped", METRIC_queue_dropped, true},
                 {"log dropped", METRIC_log_dropped, true},

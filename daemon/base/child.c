@@ -136,6 +136,7 @@ void child_count_end(struct child *child, const char *how)
 {
     uint64_t now = clock_monotonic_ns();
 
+    atomic_fetch_add_explicit(child->deaths, 1, memory_order_relaxed);
     backoff_count(&child->backoff, now - child->started_ns, now);
     event_log(LEVEL_ERROR, "the %s (pid %d) %s: starting another%s", child->name, child->pid, how,
               child->backoff.failures > 1 ? " after a delay: it keeps failing" : "");

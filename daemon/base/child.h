@@ -52,7 +52,8 @@ static inline void backoff_count(struct backoff *backoff, uint64_t lived_ns, uin
 
 struct child {
     const char *name;           /* in messages: "keys process" */
-    _Atomic int32_t *shown_pid; /* in the segment */
+    _Atomic int32_t *shown_pid; /* in the segment, as is the next */
+    _Atomic uint64_t *deaths;   /* counts the unexpected ends */
     pid_t pid;                  /* 0: none */
     struct channel *channel;    /* to it; NULL: none */
     uint64_t started_ns;        /* monotonic clock, as is the next */

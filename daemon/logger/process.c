@@ -235,7 +235,9 @@ int logger_process_init(struct logger_process *process, struct event_base *base,
                         struct segment *segment, struct log_files *files, struct salvage *salvage)
 {
     *process = (struct logger_process){
-        .child = {.name = "logger", .shown_pid = &segment_master(segment)->logger_pid},
+        .child = {.name = "logger",
+                  .shown_pid = &segment_master(segment)->logger_pid,
+                  .deaths = &segment_master(segment)->metrics[METRIC_processes_died]},
         .base = base,
         .segment = segment,
         .files = files,

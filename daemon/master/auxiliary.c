@@ -205,13 +205,17 @@ int auxiliary_init(struct master *master)
     struct segment *segment = &master->segment;
 
     auxiliary->keys = (struct keys_process){
-        .child = {.name = "keys process", .shown_pid = &segment_master(segment)->keys_pid},
+        .child = {.name = "keys process",
+                  .shown_pid = &segment_master(segment)->keys_pid,
+                  .deaths = &segment_master(segment)->metrics[METRIC_processes_died]},
         .base = master->base,
         .segment = segment,
         .fault = on_keys_fault,
         .context = master};
     auxiliary->metrics = (struct metrics_process){
-        .child = {.name = "metrics process", .shown_pid = &segment_master(segment)->metrics_pid},
+        .child = {.name = "metrics process",
+                  .shown_pid = &segment_master(segment)->metrics_pid,
+                  .deaths = &segment_master(segment)->metrics[METRIC_processes_died]},
         .fd = -1,
         .segment = segment};
     auxiliary->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

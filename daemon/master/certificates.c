@@ -297,7 +297,9 @@ void certificates_init(struct master *master)
 {
     master->certificates.process = (struct acme_process){
         .program_fd = -1,
-        .child = {.name = "ACME process", .shown_pid = &segment_master(&master->segment)->acme_pid},
+        .child = {.name = "ACME process",
+                  .shown_pid = &segment_master(&master->segment)->acme_pid,
+                  .deaths = &segment_master(&master->segment)->metrics[METRIC_processes_died]},
         .base = master->base,
         .segment = &master->segment,
         .renewed = on_renewed,

@@ -158,7 +158,7 @@ static void failures_come_first(void **state)
 
     (void)state;
     stage_open(24, 80, dark, NULL);
-    ASSERT_SHOWS("10.0k total", "failures workers died 0  queue full 0");
+    ASSERT_SHOWS("10.0k total", "failures workers died 0  others died 0");
     fixture_add(fixture, METRIC_workers_died, 3);
     fixture_add(fixture, METRIC_connections_timed_out, 2);
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {

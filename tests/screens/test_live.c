@@ -395,7 +395,6 @@ static void stopped_worker_is_named(void **state)
     end(server);
 }
 
-#ifndef TEST_SANITIZER /* which must be loaded first */
 /* Sends COUNT requests for TARGET on a new connection, whose responses nobody reads. */
 static void request_unread(const struct server *server, struct http_client *client,
                            const char *target, unsigned count)
@@ -425,6 +424,32 @@ static void assert_named(const char *cause)
     terminal_type(terminal, "a");
 }
 
+/* The only thread keeps its connection: all others wait in the queue, until that drops some. */
+static void full_connection_queue_is_named(void **state)
+{
+    enum { CLIENTS = 6, PLACES = 3 };
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+
+    server_stop(server);
+    server_start(server, "workers.model=pool", "workers.processes=1", "workers.threads=1",
+                 "workers.connection_queue=3", NULL);
+    start_console(server, "threads", 24, 120);
+    assert_shows("  healthy");
+    for (int i = 0; i < 1 + PLACES; i++)
+        request_unread(server, &client[i], "/", 1);
+    assert_named("connection queue full: the oldest waits ");
+    terminal_type(terminal, ":queue drop-tail\r" AGREE);
+    assert_shows("drop-tail");
+    for (int i = 1 + PLACES; i < CLIENTS; i++)
+        request_unread(server, &client[i], "/", 1);
+    assert_named("/s dropped");
+    for (int i = 0; i < CLIENTS; i++)
+        http_close(&client[i]);
+    end(server);
+}
+
+#ifndef TEST_SANITIZER /* which must be loaded first */
 static void start_with_slow_jobs(struct server *server)
 {
     static const char *const sleeping[] = {"/usr/bin/env", "LD_LIBRARY_PATH=" SLEEPING_WORK_PATH,
@@ -491,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(idle_server_says_what_to_do, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_worker_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_connection_queue_is_named, set_up, tear_down),
 #ifndef TEST_SANITIZER
         cmocka_unit_test_setup_teardown(health_line_names_the_cause, set_up, tear_down),
 #endif

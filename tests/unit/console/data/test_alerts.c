@@ -177,6 +177,13 @@ static void default_rules_name_the_cause(void **state)
          "offload queue full: 50/s answered 503"},
         {{{METRIC_queue_dropped, 7}}, "connection queue full: 7/s dropped"},
         {{{METRIC_accept_queue, 300}}, "accept queue: 300 connections wait"},
+        {{{METRIC_queue_oldest, 2500000000}},
+         "few threads: a connection waits 2.50 s in the queue"},
+        {{{METRIC_maintenance, 1}}, "maintenance: requests are answered 503"},
+        {{{METRIC_accept_pauses, 1}}, "connections.max reached: accepting pauses"},
+        {{{METRIC_connections_shed_descriptors, 4}},
+         "descriptors short: 4/s idle connections closed"},
+        {{{METRIC_connections_shed_memory, 4}}, "memory short: 4/s idle connections closed"},
         {{{METRIC_log_dropped, 12}}, "log lines dropped: 12/s"},
         {{{METRIC_log_write_errors, 1}}, "the access log cannot be written"},
         {{{METRIC_connections_refused, 2}}, "memory short: 2/s connections refused"},
@@ -236,6 +243,53 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     alerts_acknowledge(&alerts);
     assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
     model_destroy(model);
+}
+
+static void dead_logger_is_named(void **state)
+{
+    static struct alerts alerts;
+    static struct marks marks;
+
+    (void)state;
+    begin_health(&alerts);
+    assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
+    marks_add(&marks, MARK_crash, 7, "the logger (pid 8) was killed by signal 9: starting another");
+    assert_string_equal(
+        health_after(&alerts, &(struct growth){METRIC_processes_died, 1}, 1, 1, &marks),
+        "the logger died");
+    assert_string_equal(health_after(&alerts, NULL, 0, 4, &marks), "the logger died 4 s ago");
+    model_destroy(model);
+}
+
+/* A full queue is named if connections wait long in it, though none is dropped. */
+static void full_queue_is_named(void **state)
+{
+    static const struct {
+        uint64_t length, oldest_ms;
+        const char *health;
+    } cases[] = {{8, 1500, "connection queue full: the oldest waits 1.50 s"},
+                 {8, 90, "healthy"},
+                 {7, 1500, "healthy"}};
+    static struct alerts alerts;
+    static struct marks marks;
+    static struct histogram queue_waits[3];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct worker_sample worker = {
+            .state = WORKER_SERVING,
+            .values = {[METRIC_queue_capacity] = 8,
+                       [METRIC_queue_length] = cases[i].length,
+                       [METRIC_queue_oldest] = cases[i].oldest_ms * NS_PER_MS}};
+
+        begin_health(&alerts);
+        snapshot.workers = &worker;
+        snapshot.worker_count = 1;
+        snapshot.worker_room = 3;
+        snapshot.queue_waits = queue_waits;
+        assert_string_equal(health_after(&alerts, NULL, 0, 4, &marks), cases[i].health);
+        model_destroy(model);
+    }
 }
 
 /* What does not run or answer is named, by its process if that is stopped. */
@@ -389,6 +443,8 @@ int main(void)
         cmocka_unit_test(alert_begins_after_its_time_and_ends_after_a_pause),
         cmocka_unit_test(default_rules_name_the_cause),
         cmocka_unit_test(dead_worker_is_named_until_it_is_acknowledged),
+        cmocka_unit_test(dead_logger_is_named),
+        cmocka_unit_test(full_queue_is_named),
         cmocka_unit_test(stopped_worker_and_silent_thread_are_named),
         cmocka_unit_test(cpu_is_short_only_if_responses_are_late),
         cmocka_unit_test(user_rules_are_replaced),

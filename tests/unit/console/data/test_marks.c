@@ -46,9 +46,14 @@ static void events_have_kinds(void **state)
         {"serving threads per worker changed from 2 to 4, by uid 0 pid 1", MARK_threads},
         {"offload threads per worker changed from 2-8 to 2-9, by uid 0 pid 1", MARK_threads},
         {"cache size changed from 64M to 1M, by uid 0 pid 1", MARK_change},
+        {"cache flushed, by uid 0 pid 1", MARK_change},
+        {"cache purged: /a, by uid 0 pid 1", MARK_change},
+        {"maintenance on for all hosts, by uid 0 pid 1", MARK_change},
+        {"document root /srv replaced, generation 4", MARK_reload},
+        {"document root /srv is back", MARK_reload},
         {"worker 1: serving threads changed from 3 to 2", MARK_KINDS}, /* its effect */
         {"worker 1 (pid 9) exited", MARK_KINDS},
-        {"summary of 60.0 s: connections 4", MARK_KINDS},
+        {"summary of 1m 00s: connections 4", MARK_KINDS},
     };
 
     (void)state;

@@ -48,6 +48,7 @@ static struct config config = {.acme_names = {names, NAMES},
 static struct acme_setup setup;
 static struct segment segment;
 static _Atomic int32_t shown_pid;
+static _Atomic uint64_t deaths;
 
 static struct {
     struct acme_process process; /* as the master sees it */
@@ -203,13 +204,13 @@ static int begin(void **state)
     memset(&scene, 0, sizeof(scene));
     scene.base = event_base_new();
     assert_non_null(scene.base);
-    scene.process =
-        (struct acme_process){.child = {.name = "ACME process", .shown_pid = &shown_pid},
-                              .program_fd = -1,
-                              .base = scene.base,
-                              .segment = &segment,
-                              .renewed = on_renewed,
-                              .context = &scene};
+    scene.process = (struct acme_process){
+        .child = {.name = "ACME process", .shown_pid = &shown_pid, .deaths = &deaths},
+        .program_fd = -1,
+        .base = scene.base,
+        .segment = &segment,
+        .renewed = on_renewed,
+        .context = &scene};
     setup = (struct acme_setup){.config = &config};
     config.acme_names.count = NAMES;
     events_forget();

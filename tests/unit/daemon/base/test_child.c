@@ -19,6 +19,7 @@
 struct fixture {
     struct event_base *base;
     _Atomic int32_t shown_pid;
+    _Atomic uint64_t deaths;
     struct child child;
     int command_fd;
     bool cleaned; /* in the child: AFTER_FORK has run */
@@ -82,7 +83,9 @@ static int setup(void **state)
     static struct fixture fixture;
 
     fixture = (struct fixture){.base = event_base_new(),
-                               .child = {.name = "test process", .shown_pid = &fixture.shown_pid}};
+                               .child = {.name = "test process",
+                                         .shown_pid = &fixture.shown_pid,
+                                         .deaths = &fixture.deaths}};
     *state = &fixture;
     return fixture.base != NULL ? 0 : -1;
 }
@@ -180,6 +183,7 @@ static void late_end_delays_nothing(void **state)
     child_forget(child);
     assert_true(child_is_due(child, child->started_ns));
     assert_int_equal(child_retry_ns(child, child->started_ns), UINT64_MAX);
+    assert_int_equal(fixture->deaths, 1);
 }
 
 static void failed_start_is_counted(void **state)

@@ -36,6 +36,7 @@ static struct {
     struct keys_setup setup;
     struct keys_process process;
     _Atomic int32_t shown_pid;
+    _Atomic uint64_t deaths;
     size_t faults; /* of workers */
     uint32_t faulty_worker;
     pid_t faulty_pid;
@@ -74,12 +75,12 @@ static int open_scene(void **state)
     scene.base = event_base_new();
     scene.config = (struct config){.server_user = "", .server_group = "", .server_jail = JAIL_OFF};
     scene.setup = (struct keys_setup){.config = &scene.config, .segment = &scene.segment};
-    scene.process =
-        (struct keys_process){.child = {.name = "test process", .shown_pid = &scene.shown_pid},
-                              .base = scene.base,
-                              .segment = &scene.segment,
-                              .fault = on_worker_fault,
-                              .context = &scene};
+    scene.process = (struct keys_process){
+        .child = {.name = "test process", .shown_pid = &scene.shown_pid, .deaths = &scene.deaths},
+        .base = scene.base,
+        .segment = &scene.segment,
+        .fault = on_worker_fault,
+        .context = &scene};
     return scene.base != NULL ? 0 : -1;
 }
 

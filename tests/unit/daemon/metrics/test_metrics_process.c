@@ -24,6 +24,7 @@ static struct config config = {.metrics_hosts = "",
                                .server_group = "",
                                .server_jail = JAIL_OFF};
 static _Atomic int32_t shown_pid;
+static _Atomic uint64_t deaths;
 static struct metrics_process process;
 static struct metrics_setup setup;
 static bool no_sockets, no_fork;
@@ -72,10 +73,10 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 static int begin(void **state)
 {
     (void)state;
-    process =
-        (struct metrics_process){.child = {.name = "metrics process", .shown_pid = &shown_pid},
-                                 .fd = -1,
-                                 .segment = &segment};
+    process = (struct metrics_process){
+        .child = {.name = "metrics process", .shown_pid = &shown_pid, .deaths = &deaths},
+        .fd = -1,
+        .segment = &segment};
     shown_pid = 0;
     setup = (struct metrics_setup){.config = &config, .segment = &segment};
     no_sockets = no_fork = false;
