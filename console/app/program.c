@@ -80,20 +80,14 @@ static void act_in_menu(struct menu *menu, enum action action)
 static void menu_filter_changed(void *context, const char *text)
 {
     struct menu *menu = context;
-    const struct list *list = menu->grid.list;
     struct filter filter;
 
     if (filter_set(&filter, text, menu->why, sizeof(menu->why)) != 0)
         return;
     for (size_t i = 0; i < filter.words; i++) {
         const char *name = filter.word[i].column;
-        size_t column = 0;
 
-        if (filter.word[i].compare == '\0')
-            continue;
-        while (column < list->column_count && !column_is_named(&list->columns[column], name))
-            column++;
-        if (column == list->column_count) {
+        if (filter.word[i].compare != '\0' && list_column(menu->grid.list, name) < 0) {
             snprintf(menu->why, sizeof(menu->why), "unknown column '%s' in the filter", name);
             return;
         }

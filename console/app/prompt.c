@@ -105,13 +105,12 @@ static void report_unknown_column(struct session *session, const struct grid *gr
 static void run_sort(struct session *session, const char *rest)
 {
     struct grid *grid = session_grid(session);
+    int column = list_column(grid->list, rest);
 
-    for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
-        if (column_is_named(&grid->list->columns[i], rest)) {
-            grid->sorted_by = grid->list->columns[i].right ? -((int)i + 1) : (int)i + 1;
-            return;
-        }
-    report_unknown_column(session, grid, rest);
+    if (column < 0)
+        report_unknown_column(session, grid, rest);
+    else
+        grid->sorted_by = grid->list->columns[column].right ? -(column + 1) : column + 1;
 }
 
 /* "path,took": only these; "-agent": without it; "all". */
@@ -128,11 +127,9 @@ static void run_columns(struct session *session, const char *rest)
     for (char *word = strtok_r(copy, " ,", &left); word != NULL && count > 0;
          word = strtok_r(NULL, " ,", &left)) {
         bool hides = word[0] == '-', all = strcmp(word, "all") == 0;
-        size_t column = 0;
+        int column = list_column(grid->list, word + hides);
 
-        while (column < count && !column_is_named(&grid->list->columns[column], word + hides))
-            column++;
-        if (column == count && !all) {
+        if (column < 0 && !all) {
             report_unknown_column(session, grid, word + hides);
             return;
         }

@@ -299,7 +299,8 @@ bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_rea
     return changed;
 }
 
-bool snapshot_is_acceptor(const struct snapshot *snapshot, const struct thread_sample *thread)
+/* True if THREAD puts connections into the queue of its worker, and serves none. */
+static bool is_acceptor(const struct snapshot *snapshot, const struct thread_sample *thread)
 {
     for (uint32_t i = 0; i < snapshot->worker_count; i++)
         if (snapshot->workers[i].slot == thread->worker)
@@ -313,7 +314,7 @@ uint32_t snapshot_threads_actual(const struct snapshot *snapshot)
 
     for (uint32_t i = 0; i < snapshot->thread_count; i++)
         actual += snapshot->threads[i].activity.state != THREAD_STATE_NONE &&
-                  !snapshot_is_acceptor(snapshot, &snapshot->threads[i]);
+                  !is_acceptor(snapshot, &snapshot->threads[i]);
     return actual;
 }
 

@@ -113,9 +113,6 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
 bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader,
                              uint64_t now_ns);
 
-/* True if THREAD puts connections into the queue of its worker, and serves none. */
-bool snapshot_is_acceptor(const struct snapshot *snapshot, const struct thread_sample *thread);
-
 /* Number of slots with a serving thread, without acceptors. */
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot);
 

@@ -8,6 +8,14 @@
 #include <string.h>
 #include <strings.h>
 
+int list_column(const struct list *list, const char *name)
+{
+    for (size_t i = 0; list != NULL && i < list->column_count; i++)
+        if (column_is_named(&list->columns[i], name))
+            return (int)i;
+    return -1;
+}
+
 void grid_start(struct grid *grid, const struct list *list, void *state,
                 const struct filter *filter)
 {

@@ -52,6 +52,9 @@ struct list {
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
 };
 
+/* The number of the column of LIST with this name (column_is_named()); -1: none, or no list. */
+int list_column(const struct list *list, const char *name);
+
 enum { GRID_UNWANTED_BYTES = 160 };
 
 struct grid {

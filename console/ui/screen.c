@@ -391,7 +391,8 @@ void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mou
     screen_invalidate();
 }
 
-void screen_resize(struct screen *screen)
+/* Adopts the current size of the terminal; also after the process was stopped. */
+static void resize_screen(struct screen *screen)
 {
     adopt_size();
     if (screen_ready())
@@ -446,7 +447,7 @@ static void suspend_console(void)
 static void resume_console(struct screen *screen)
 {
     tcsetattr(STDIN_FILENO, TCSANOW, &own_mode);
-    screen_resize(screen);
+    resize_screen(screen);
 }
 
 bool screen_signalled(struct screen *screen, int signals)
@@ -457,7 +458,7 @@ bool screen_signalled(struct screen *screen, int signals)
     while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
         switch (info.ssi_signo) {
         case SIGWINCH:
-            screen_resize(screen);
+            resize_screen(screen);
             break;
         case SIGTSTP:
             suspend_console();

@@ -45,9 +45,6 @@ void screen_copy(const char *text);
 /* Rings the bell of the terminal, unless it takes no bytes. */
 void screen_bell(void);
 
-/* Adopts the current size of the terminal; also after the process was stopped. */
-void screen_resize(struct screen *screen);
-
 /* Restores the terminal. May be called more than once. */
 void screen_stop(void);
 

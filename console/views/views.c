@@ -125,20 +125,12 @@ static bool take_part(const char **text, char part[PART_BYTES])
     return part[0] != '\0';
 }
 
-static bool list_has(const struct list *list, const char *name)
-{
-    for (size_t i = 0; list != NULL && i < list->column_count; i++)
-        if (column_is_named(&list->columns[i], name))
-            return true;
-    return false;
-}
-
 static bool view_has_column(const struct view *view, const char *name)
 {
     for (size_t i = 0; i < view->list_count; i++)
-        if (list_has(&view->lists[i], name))
+        if (list_column(&view->lists[i], name) >= 0)
             return true;
-    return list_has(view->list, name);
+    return list_column(view->list, name) >= 0;
 }
 
 int views_check_columns(const char *text, char *why, size_t size)
