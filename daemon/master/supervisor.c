@@ -351,7 +351,7 @@ static void free_slot(struct master *master)
     if (oldest == NULL && old != NULL)
         handle_worker_event(old, WORKER_EVENT_leave);
     else if (oldest != NULL && may_finish(oldest))
-        finish_worker(oldest, "another worker needs its slot (see workers.max_processes)");
+        finish_worker(oldest, "a new worker needs its place (see workers.max_processes)");
 }
 
 /*

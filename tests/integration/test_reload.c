@@ -558,7 +558,7 @@ static void reload_without_a_slot_ends_the_oldest_worker(void **state)
         server_do(server, "reload");
     }
     WAIT_UNTIL(generation_of(server) == 3);
-    WAIT_UNTIL(server_has_printed(server, "another worker needs its slot"));
+    WAIT_UNTIL(server_has_printed(server, "a new worker needs its place"));
     http_expect_closed(&slow[0]);
     http_send(&slow[1], "345");
     http_receive(&slow[1], HTTP_WITH_BODY, &response);
