@@ -369,7 +369,23 @@ static void type_keys(void)
                                         ":show path=/\r",
                                         ":cache-flush\r",
                                         ":view log\r",
-                                        ":alert p99 > 1ms\r"};
+                                        ":alert p99 > 1ms\r",
+                                        "v",
+                                        "t",
+                                        "K",
+                                        "0",
+                                        "C",
+                                        "N",
+                                        "}",
+                                        ">",
+                                        "<",
+                                        "S",
+                                        "Y",
+                                        ":columns\r",
+                                        ":note x\r",
+                                        ":model pool\r",
+                                        ":queue drop-head 3\r",
+                                        ":set theme mono\r"};
 
     for (const char *at = words[dice(ARRAY_LENGTH(words))]; *at != '\0'; at++)
         type_byte(*at);
