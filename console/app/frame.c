@@ -402,18 +402,31 @@ static void draw_message(const struct canvas *foot, bool bad, const char *messag
     }
 }
 
+static bool drawn_empty; /* the view had no data when it was last drawn */
+
 /* Each key does something else live, in the past and in a recording, or nothing. */
-static struct help_context help_context_of(const struct session *session, const struct view *view)
+static struct help_context help_context_of(const struct session *session, const struct view *view,
+                                           const struct scene *scene)
 {
-    const struct grid *grid = session_grid(session);
+    const struct grid *grid = scene->grid;
     bool frozen = session->timeline.frozen, replay = watch_replays(session->watch);
+    bool attached = model_now(scene->model) != NULL;
+    bool list = grid->list != NULL && grid->rows.height > 0;
+    uint64_t mark_ns = session->timeline.mark_ns != 0 ? session->timeline.mark_ns : scene->wall_ns;
+    size_t row;
 
     return (struct help_context){
         .changes = controller_restriction(session->controller) == NULL && !replay &&
                    controller_offers_commands(session->controller),
         .server = view->server_keys && controller_offers_threads(session->controller),
-        .list = grid != NULL && grid->rows.height > 0,
-        .selecting = grid != NULL && grid->selecting,
+        .empty = drawn_empty,
+        .list = list,
+        .rows = list && grid->shown > 0,
+        .selecting = grid->list != NULL && grid_selected(grid, &row),
+        .span = attached && (session->overlays.subject || session_view(session)->has_span),
+        .later = replay || session->timeline.back > 0,
+        .mark_later = marks_next(scene->marks, mark_ns, false) != NULL,
+        .mark_earlier = marks_next(scene->marks, mark_ns, true) != NULL,
         .freeze = !replay  ? (frozen ? "resume" : "freeze")
                   : frozen ? "play"
                            : "pause",
@@ -423,10 +436,16 @@ static struct help_context help_context_of(const struct session *session, const 
     };
 }
 
-/* The hints of VIEW at present; NULL: none. */
-static const struct view_hint *hints_of(const struct session *session, const struct view *view)
+/* The hints of the view on the screen at present; NULL: none. */
+static const struct view_hint *hints_of(const struct session *session, const struct scene *scene)
 {
-    return view->hints_now != NULL ? view->hints_now(session->views[session->view].state)
+    const struct view *view = shown_view(session);
+
+    if (model_now(scene->model) == NULL || !view_has_data(view, scene))
+        return NULL;
+    if (session->overlays.subject)
+        return subject_hints(&session->subject, scene);
+    return view->hints_now != NULL ? view->hints_now(session->views[session->view].state, scene)
                                    : view->hints;
 }
 
@@ -442,25 +461,30 @@ bool frame_find_in_help(struct session *session, int direction)
 size_t frame_actions(const struct session *session, struct help_item *items)
 {
     struct scene scene = session_scene(session);
-    const struct view *view = shown_view(session);
-    const struct help_context context = help_context_of(session, view);
-    bool has_data = model_now(scene.model) != NULL && view_has_data(view, &scene);
+    const struct help_context context = help_context_of(session, shown_view(session), &scene);
 
-    return help_items(has_data ? hints_of(session, view) : NULL, &context, items);
+    return help_items(hints_of(session, &scene), &context, items);
+}
+
+/* Whether the help or a popup covers the view. */
+static bool text_is_open(const struct frame *frame)
+{
+    const struct overlays *overlays = frame->overlays;
+
+    return overlays->help || overlays->detail || overlays->actions ||
+           controller_page(frame->session->controller) != NULL;
 }
 
 static void draw_hints(const struct frame *frame, const struct canvas *foot, int end)
 {
-    const struct view *view = shown_view(frame->session);
-    bool page = controller_page(frame->session->controller) != NULL;
-    const struct help_context context = help_context_of(frame->session, view);
+    const struct session *session = frame->session;
+    const struct help_context context =
+        help_context_of(session, shown_view(session), &frame->scene);
 
-    if (frame->overlays->help || frame->overlays->detail || frame->overlays->actions || page)
+    if (text_is_open(frame))
         help_draw_brief_text(foot, 1, end, !frame->overlays->detail);
-    else if (frame->now != NULL && !view_has_data(view, &frame->scene))
-        help_draw_brief(foot, 1, end, NULL, &context);
     else
-        help_draw_brief(foot, 1, end, hints_of(frame->session, view), &context);
+        help_draw_brief(foot, 1, end, hints_of(session, &frame->scene), &context);
 }
 
 static void draw_foot(const struct frame *frame, const struct canvas *foot)
@@ -484,7 +508,7 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     }
     if (controller_calls_waiting(controller) > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
-    else if (frame->now != NULL && !frame->overlays->help && !frame->overlays->subject &&
+    else if (frame->now != NULL && !text_is_open(frame) && !frame->overlays->subject &&
              grid_summary(frame->scene.grid, text, sizeof(text))[0] != '\0')
         end = canvas_right(foot, 0, end, TONE_BAR, text) - 2;
     message = controller_message(controller, &bad);
@@ -731,20 +755,29 @@ static void draw_view(const struct frame *frame, const struct canvas *body)
 {
     const struct view *view = session_view(frame->session);
 
-    if (frame->scene.grid != NULL)
-        frame->scene.grid->titles = frame->scene.grid->rows = (struct canvas){0};
     if (frame->overlays->subject && frame->scene.subject != NULL)
         subject_draw(&frame->overlays->subject_scroll, &frame->scene, &frame->session->subject,
                      body);
     else if (!view_has_data(view, &frame->scene))
         canvas_print(body, body->height / 3, 0, TONE_DIM, "%s does not publish this.",
                      frame->now->server.name);
-    else if (view->ready != NULL && !view->ready(&frame->scene))
+    else if ((drawn_empty = view->ready != NULL && !view->ready(&frame->scene)))
         canvas_wrapped(body, body->height / 3, TONE_DIM, view->empty);
     else
         view->draw(frame->session->views[frame->session->view].state, &frame->scene, body);
     if (frame->overlays->detail)
         draw_row_popup(&frame->overlays->detail_scroll, &frame->scene, body);
+}
+
+/* Until it is drawn again, the list is not on the screen: keys act on none of its rows. */
+static void forget_list(const struct frame *frame)
+{
+    struct grid *grid = frame->scene.grid;
+
+    drawn_empty = false;
+    grid->titles = grid->rows = (struct canvas){0};
+    if (!frame->overlays->subject) /* which may be opened from a row */
+        grid->shown = 0;
 }
 
 static void draw_body(const struct frame *frame, const struct canvas *body)
@@ -761,6 +794,7 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
                   frame->overlays->sought);
         return;
     }
+    forget_list(frame);
     if (frame->now == NULL) {
         draw_absent(frame, body);
         return;

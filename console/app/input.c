@@ -172,8 +172,10 @@ static void open_row(struct session *session)
     struct scene scene = session_scene(session);
     struct grid *grid = session_grid(session);
     struct overlays *overlays = &session->overlays;
+    size_t row;
 
-    if (grid->list == NULL || (grid->shown == 0 && !overlays->subject)) {
+    if (grid->list == NULL ||
+        (overlays->subject ? !overlays->detail && !grid_selected(grid, &row) : grid->shown == 0)) {
         open_actions(session);
         return;
     }

@@ -136,9 +136,6 @@ unsigned controller_calls_waiting(const struct controller *controller);
 
 /* The keys that limit, block or release one client. The console's only thread. */
 
-/* What the keys do, for the screen. */
-#define CLIENT_KEYS "e limit  x block  d release"
-
 /* True if ACTION is one of these keys. */
 bool client_keys_have(enum action action);
 

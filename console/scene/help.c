@@ -212,9 +212,42 @@ static int draw_hint(const struct canvas *canvas, int x, int end, int action, co
     return x + 2;
 }
 
+/* Of an empty view only the keys that change the server do something. */
 static bool is_hinted(const struct view_hint *hint, const struct help_context *context)
 {
-    return (context->changes || !hint->changes) && (context->selecting || !hint->selecting);
+    if (hint->changes ? !context->changes : context->empty)
+        return false;
+    return hint->works == HINT_ALWAYS || (context->rows && hint->works == HINT_ROWS) ||
+           context->selecting;
+}
+
+/* Whether ACTION, of the keys that work in several views, does something at present. */
+static bool is_possible(int action, const struct help_context *context)
+{
+    switch (action) {
+    case ACTION_FILTER:
+        return context->list;
+    case ACTION_FILTER_ROW:
+    case ACTION_COPY:
+    case ACTION_SORT:
+    case ACTION_SORT_REVERSE:
+    case ACTION_COLUMNS_RIGHT:
+    case ACTION_COLUMNS_LEFT:
+    case ACTION_OPEN:
+        return context->rows;
+    case ACTION_LATER:
+    case ACTION_MUCH_LATER:
+        return context->later;
+    case ACTION_MARK_NEXT:
+        return context->mark_later;
+    case ACTION_MARK_PREVIOUS:
+        return context->mark_earlier;
+    case ACTION_SPAN:
+    case ACTION_SCALE:
+        return context->span;
+    default:
+        return true;
+    }
 }
 
 static bool is_in_group(int action, const char *group)
@@ -234,7 +267,7 @@ static int draw_hints_of(const struct canvas *canvas, int x, int end, const char
         bool wanted = group != NULL ? is_in_group(i, group)
                                     : !is_in_group(i, "Server") && !is_in_group(i, "Lists");
 
-        if (key->brief[0] != '\0' && wanted && drawn.to[i] == 0)
+        if (key->brief[0] != '\0' && wanted && drawn.to[i] == 0 && is_possible(i, context))
             x = draw_hint(canvas, x, end, i, brief);
     }
     return x;
@@ -247,19 +280,18 @@ void help_draw_brief(const struct canvas *canvas, int x, int end, const struct v
     for (const struct view_hint *hint = hints; hint != NULL && hint->brief[0] != '\0'; hint++)
         if (is_hinted(hint, context))
             x = draw_hint(canvas, x, end, (int)hint->action, hint->brief);
-    if (context->list)
-        x = draw_hints_of(canvas, x, end, "Lists", context);
+    x = draw_hints_of(canvas, x, end, "Lists", context);
     x = draw_hint(canvas, x, end, ACTION_MENU, key_table[ACTION_MENU].brief);
     if (context->changes && context->server)
         x = draw_hints_of(canvas, x, end, "Server", context);
     draw_hints_of(canvas, x, end, NULL, context);
 }
 
-static size_t add_items_of(const char *group, const bool *taken, struct help_item *items,
-                           size_t count)
+static size_t add_items_of(const char *group, const struct help_context *context, const bool *taken,
+                           struct help_item *items, size_t count)
 {
     for (int i = 0; i < ACTION_COUNT; i++)
-        if (is_in_group(i, group) && !taken[i])
+        if (is_in_group(i, group) && !taken[i] && is_possible(i, context))
             items[count++] = (struct help_item){(enum action)i, key_table[i].help};
     return count;
 }
@@ -275,11 +307,10 @@ size_t help_items(const struct view_hint *hints, const struct help_context *cont
             items[count++] = (struct help_item){hint->action, hint->brief};
             taken[hint->action] = true;
         }
-    if (context->list)
-        count = add_items_of("Lists", taken, items, count);
+    count = add_items_of("Lists", context, taken, items, count);
     if (context->changes && context->server)
-        count = add_items_of("Server", taken, items, count);
-    return add_items_of("Time", taken, items, count);
+        count = add_items_of("Server", context, taken, items, count);
+    return add_items_of("Time", context, taken, items, count);
 }
 
 void help_draw_brief_text(const struct canvas *canvas, int x, int end, bool scrolls)

@@ -24,10 +24,16 @@ bool help_find(struct scroll *scroll, int width, const struct view *view,
 
 /* Which keys work at present. */
 struct help_context {
-    bool changes;       /* the server may be changed */
-    bool server;        /* the view has the keys that change the server's sizes */
-    bool list;          /* a list is on the screen */
-    bool selecting;     /* a row is selected */
+    bool changes;    /* the server may be changed */
+    bool server;     /* the view has the keys that change the server's sizes */
+    bool empty;      /* the view has nothing to draw */
+    bool list;       /* a list is on the screen */
+    bool rows;       /* it has rows */
+    bool selecting;  /* a row is selected */
+    bool span;       /* the view shows the time range */
+    bool later;      /* there is a later moment */
+    bool mark_later; /* or a later mark */
+    bool mark_earlier;
     const char *freeze; /* what Space does, and Left */
     const char *earlier;
 };

@@ -140,12 +140,16 @@ struct view_number {
         .label = NULL                                                                              \
     }
 
-/* What a key does in a view, in a word or two, for the last line. */
+/* What a key does in a view, in a word or two, for the last line and the menu. */
 struct view_hint {
     enum action action;
     const char *brief;
-    bool changes;   /* the server */
-    bool selecting; /* it works only while a row is selected */
+    bool changes; /* the server */
+    enum {
+        HINT_ALWAYS,
+        HINT_ROWS,    /* it works only if the list has rows */
+        HINT_SELECTED /* it works only while a row is selected */
+    } works;
 };
 
 struct view {
@@ -155,11 +159,12 @@ struct view {
     const char *empty;      /* shown while there is no data */
     const struct view_hint *hints; /* ended by an empty `brief`; NULL: none */
     /* The hints at present, instead of `hints`. NULL: they are always the same. */
-    const struct view_hint *(*hints_now)(const void *state);
+    const struct view_hint *(*hints_now)(const void *state, const struct scene *scene);
     const struct view_number *numbers; /* NULL: none */
     const char *const *help;           /* sentences for the help screen, NULL at the end */
     unsigned wants;                    /* bits of enum wants (console/data/server_info.h) */
     bool server_keys;         /* the last line has the keys that change the sizes of the server */
+    bool has_span;            /* it shows the time range that the user chooses */
     unsigned rate_hz;         /* frames per second unless the user sets a rate; 0: the default */
     size_t state_size;        /* bytes of state that the view keeps, zeroed before use */
     const struct list *list;  /* the first one shown; or NULL */

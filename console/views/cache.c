@@ -94,7 +94,8 @@ static void cache_detail(void *state, const struct scene *scene, size_t row, FIL
     fprintf(out, "%s\n", text_clock(text, entry->stored_ns));
     if (entry->stale > 0)
         fprintf(out, "stale\t%" PRIu32 " out of the cache, but still being sent\n", entry->stale);
-    fprintf(out, "d purges it, x drops everything.\n");
+    if (scene_allows_changes(scene))
+        fprintf(out, "d purges it, x drops everything.\n");
 }
 
 static const struct list list = {
@@ -172,7 +173,7 @@ static void draw_change(const struct state *state, const struct scene *scene,
     uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
 
     if (change->wall_ns == 0) {
-        if (scene->moment == MOMENT_LIVE)
+        if (scene_allows_changes(scene))
             canvas_item(
                 canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
                 canvas->width < HINT_WIDTH ? "" : "; then the hit ratio before and after is here");
@@ -328,9 +329,9 @@ static const char *const help[] = {
     NULL};
 
 static const struct view_hint hints[] = {
-    {ACTION_MODE, "order", false, false}, {ACTION_NEXT, "policy", true, false},
-    {ACTION_EDIT, "size", true, false},   {ACTION_REMOVE, "purge", true, false},
-    {ACTION_STOP, "flush", true, false},  {ACTION_NONE, "", false, false}};
+    {ACTION_MODE, "order", false, HINT_ROWS},  {ACTION_NEXT, "policy", true, HINT_ALWAYS},
+    {ACTION_EDIT, "size", true, HINT_ALWAYS},  {ACTION_REMOVE, "purge", true, HINT_ROWS},
+    {ACTION_STOP, "flush", true, HINT_ALWAYS}, {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
@@ -350,6 +351,7 @@ static const struct view_number numbers[] = {
 const struct view view_cache = {
     .name = "cache",
     .action = ACTION_VIEW_CACHE,
+    .has_span = true,
     .section = SEGMENT_CACHE,
     .empty = "",
     .hints = hints,

@@ -490,10 +490,10 @@ static const struct view_number numbers[] = {
     NUMBERS_END,
 };
 
-static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true, false},
-                                         {ACTION_COMPARE, "check", true, false},
-                                         {ACTION_RUN, "reload", true, false},
-                                         {ACTION_NONE, "", false, false}};
+static const struct view_hint hints[] = {{ACTION_EDIT, "edit", true, HINT_ROWS},
+                                         {ACTION_COMPARE, "check", true, HINT_ALWAYS},
+                                         {ACTION_RUN, "reload", true, HINT_ALWAYS},
+                                         {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 const struct view view_config = {
     .name = "config",

@@ -244,9 +244,9 @@ static const struct view_number numbers[] = {
     NUMBERS_END,
 };
 
-static const struct view_hint hints[] = {{ACTION_MODE, "ungroup", false, false},
-                                         {ACTION_NEXT, "level", false, false},
-                                         {ACTION_NONE, "", false, false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "ungroup", false, HINT_ALWAYS},
+                                         {ACTION_NEXT, "level", false, HINT_ALWAYS},
+                                         {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 const struct view view_events = {
     .name = "events",

@@ -200,9 +200,9 @@ static const char *const help[] = {
     "f filters by it: the log and the top lists then show only its requests.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_OPEN, "requests", false, false},
-                                         {ACTION_FILTER_ROW, "by host", false, true},
-                                         {ACTION_NONE, "", false, false}};
+static const struct view_hint hints[] = {{ACTION_OPEN, "requests", false, HINT_ROWS},
+                                         {ACTION_FILTER_ROW, "by host", false, HINT_SELECTED},
+                                         {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

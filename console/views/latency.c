@@ -467,8 +467,8 @@ static const char *const help[] = {
     "in queue: how long connections waited for a thread, in about the last second.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false, false},
-                                         {ACTION_NONE, "", false, false}};
+static const struct view_hint hints[] = {{ACTION_MODE, "outcome", false, HINT_ALWAYS},
+                                         {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
@@ -481,7 +481,8 @@ const struct view view_latency = {
     .name = "latency",
     .short_name = "lat",
     .action = ACTION_VIEW_LATENCY,
-    .empty = "No request in this time range. g extends it; 7, then r starts load.",
+    .has_span = true,
+    .empty = "No request in this time range. t extends it; 7, then r starts load.",
     .hints = hints,
     .numbers = numbers,
     .help = help,

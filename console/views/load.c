@@ -341,6 +341,7 @@ static bool load_key(void *state, const struct scene *scene, enum action action)
         return true;
     case ACTION_MODE:
         own->listing = !own->listing;
+        grid_update(scene->grid, scene); /* the next key may arrive before the list is drawn */
         return true;
     default:
         return own->listing ? list_key(own, scene, action) : form_key(own, scene, action);
@@ -418,7 +419,7 @@ static void draw_before(struct state *state, const struct scene *scene, const st
         {.min = 1, .importance = 3},
         {.min = 3, .max = LOAD_FIELDS, .weight = 8, .importance = 6},
         {.min = advice && !beside ? 5 : 0, .max = 7, .weight = 8, .importance = 4, .gap = 1},
-        {.min = wide ? PANEL_FULL_HEIGHT : 0, .max = 16, .weight = 1, .importance = 1, .gap = 1}};
+        {.min = wide ? PANEL_FULL_HEIGHT : 0, .weight = 1, .importance = 1, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)], left, right;
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
@@ -517,30 +518,32 @@ static void load_draw(void *state, const struct scene *scene, const struct canva
         draw_main(own, scene, canvas);
 }
 
-static const struct view_hint *hints_now(const void *state)
+static const struct view_hint *hints_now(const void *state, const struct scene *scene)
 {
-    static const struct view_hint form[] = {{ACTION_RUN, "run", true, false},
-                                            {ACTION_NEXT, "preset", true, false},
-                                            {ACTION_EDIT, "edit", true, false},
-                                            {ACTION_MODE, "past runs", false, false},
-                                            {ACTION_NONE, "", false, false}};
-    static const struct view_hint running[] = {{ACTION_STOP, "stop", false, false},
-                                               {ACTION_EDIT, "change", false, false},
-                                               {ACTION_MODE, "past runs", false, false},
-                                               {ACTION_NONE, "", false, false}};
-    static const struct view_hint runs[] = {{ACTION_MODE, "form", false, false},
-                                            {ACTION_OPEN, "details", false, false},
-                                            {ACTION_COMPARE, "compare", false, true},
-                                            {ACTION_REMOVE, "delete", false, true},
-                                            {ACTION_NONE, "", false, false}};
+    static const struct view_hint form[] = {{ACTION_RUN, "run", true, HINT_ALWAYS},
+                                            {ACTION_NEXT, "preset", true, HINT_ALWAYS},
+                                            {ACTION_EDIT, "edit", true, HINT_ALWAYS},
+                                            {ACTION_MODE, "past runs", false, HINT_ALWAYS},
+                                            {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint running[] = {{ACTION_STOP, "stop", false, HINT_ALWAYS},
+                                               {ACTION_EDIT, "change", false, HINT_ALWAYS},
+                                               {ACTION_MODE, "past runs", false, HINT_ALWAYS},
+                                               {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint runs[] = {{ACTION_MODE, "form", false, HINT_ALWAYS},
+                                            {ACTION_OPEN, "details", false, HINT_ROWS},
+                                            {ACTION_COMPARE, "compare", false, HINT_SELECTED},
+                                            {ACTION_REMOVE, "delete", false, HINT_SELECTED},
+                                            {ACTION_NONE, "", false, HINT_ALWAYS}};
     const struct state *own = state;
 
+    (void)scene;
     return own->listing ? runs : own->process.phase == LOAD_RUNNING ? running : form;
 }
 
 const struct view view_load = {
     .name = "load",
     .action = ACTION_VIEW_LOAD,
+    .has_span = true,
     .empty = "",
     .hints_now = hints_now,
     .numbers = numbers,

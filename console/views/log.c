@@ -241,9 +241,9 @@ static const char *const help[] = {
     "The line above counts missed requests: overwritten before they were read.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, false},
-                                         {ACTION_LAST, "follow", false, true},
-                                         {ACTION_NONE, "", false, false}};
+static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, HINT_ROWS},
+                                         {ACTION_LAST, "follow", false, HINT_SELECTED},
+                                         {ACTION_NONE, "", false, HINT_ALWAYS}};
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {

@@ -523,17 +523,18 @@ static bool overview_key(void *view_state, const struct scene *scene, enum actio
     }
 }
 
-static const struct view_hint *overview_hints(const void *view_state)
+static const struct view_hint *overview_hints(const void *view_state, const struct scene *scene)
 {
-    static const struct view_hint panels[] = {{ACTION_OPEN, "panel", false, false},
-                                              {ACTION_PAGE_DOWN, "more", false, false},
-                                              {ACTION_NONE, "", false, false}};
-    static const struct view_hint panels_only[] = {{ACTION_OPEN, "panel", false, false},
-                                                   {ACTION_NONE, "", false, false}};
-    static const struct view_hint closed[] = {{ACTION_CLOSE, "back", false, false},
-                                              {ACTION_NONE, "", false, false}};
+    static const struct view_hint panels[] = {{ACTION_OPEN, "panel", false, HINT_ALWAYS},
+                                              {ACTION_PAGE_DOWN, "more", false, HINT_ALWAYS},
+                                              {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint panels_only[] = {{ACTION_OPEN, "panel", false, HINT_ALWAYS},
+                                                   {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint closed[] = {{ACTION_CLOSE, "back", false, HINT_ALWAYS},
+                                              {ACTION_NONE, "", false, HINT_ALWAYS}};
     const struct state *state = view_state;
 
+    (void)scene;
     return state->paging || state->alone ? closed : state->more ? panels : panels_only;
 }
 
@@ -662,6 +663,7 @@ const struct view view_overview = {
     .name = "overview",
     .short_name = "over",
     .action = ACTION_VIEW_OVERVIEW,
+    .has_span = true,
     .empty = "",
     .server_keys = true,
     .numbers = numbers,

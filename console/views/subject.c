@@ -261,13 +261,11 @@ static void draw_subject_title(const struct scene *scene, const struct filter *f
     int x = canvas_text(canvas, 0, 0, TONE_VALUE, filter->text);
 
     if (subject_requests(scene->subject) > 0)
-        x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "mean %s  p50 %s  p99 %s  max %s",
-                        text_latency(mean, histogram_mean(latency)),
-                        text_latency(half, (double)histogram_percentile(latency, 50)),
-                        text_latency(most, (double)histogram_percentile(latency, 99)),
-                        text_latency(max, (double)histogram_max(latency)));
-    if (client_of(filter) != NULL && scene_allows_changes(scene))
-        canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
+        canvas_item(canvas, 0, x + 2, TONE_NORMAL, "mean %s  p50 %s  p99 %s  max %s",
+                    text_latency(mean, histogram_mean(latency)),
+                    text_latency(half, (double)histogram_percentile(latency, 50)),
+                    text_latency(most, (double)histogram_percentile(latency, 99)),
+                    text_latency(max, (double)histogram_max(latency)));
 }
 
 void subject_draw(struct scroll *scroll, const struct scene *scene, const struct filter *filter,
@@ -310,9 +308,18 @@ static const char *const help[] = {
     "words: :show path=/x status:4xx. It counts what the log still has, and all",
     "that follow. Up and Down scroll the requests. Esc returns to the view below.", NULL};
 
-static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, false},
-                                         {ACTION_CLOSE, "back", false, false},
-                                         {ACTION_NONE, "", false, false}};
+const struct view_hint *subject_hints(const struct filter *filter, const struct scene *scene)
+{
+    static const struct view_hint hints[] = {{ACTION_OPEN, "details", false, HINT_SELECTED},
+                                             {ACTION_CLOSE, "back", false, HINT_ALWAYS},
+                                             {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint hints_of_client[] = {
+        {ACTION_OPEN, "details", false, HINT_SELECTED}, {ACTION_CLOSE, "back", false, HINT_ALWAYS},
+        {ACTION_EDIT, "limit", true, HINT_ALWAYS},      {ACTION_STOP, "block", true, HINT_ALWAYS},
+        {ACTION_REMOVE, "release", true, HINT_ALWAYS},  {ACTION_NONE, "", false, HINT_ALWAYS}};
+
+    return client_of(filter) != NULL && scene_is_webserverd(scene) ? hints_of_client : hints;
+}
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
@@ -334,7 +341,6 @@ static const struct view_number numbers[] = {
 
 const struct view subject_view = {
     .name = "subject",
-    .hints = hints,
     .numbers = numbers,
     .help = help,
 };

@@ -7,8 +7,11 @@
 
 #include "console/scene/scene.h"
 
-/* What the help and the last line say of it. Nothing else of a view is set. */
+/* What the help says of it. Nothing else of a view is set. */
 extern const struct view subject_view;
+
+/* The keys of the subject that FILTER chooses, as view_hints. */
+const struct view_hint *subject_hints(const struct filter *filter, const struct scene *scene);
 
 /*
  * Draws scene->subject, which is not NULL; FILTER is what was chosen. SCROLL is that of the

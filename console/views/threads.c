@@ -94,8 +94,6 @@ struct state {
     } mode; /* FOLDED: without idle offload threads and, of many, idle workers */
     struct row *rows;
     size_t count, room;
-    bool is_webserverd;
-    bool queues; /* a worker has a connection queue */
 };
 
 static size_t most_rows(const struct snapshot *now)
@@ -431,6 +429,12 @@ static bool has_acceptor(const struct snapshot *now)
     return false;
 }
 
+/* Whether connections wait in queues of the workers. */
+static bool has_queues(const struct scene *scene)
+{
+    return scene->moment != MOMENT_PAST && has_acceptor(model_now(scene->model));
+}
+
 /* Connections in queues of which no thread takes one: each thread keeps that which it has. */
 static double held_up(const struct scene *scene)
 {
@@ -583,7 +587,7 @@ static void threads_detail(void *state, const struct scene *scene, size_t number
         detail_of_values(out, row->thread->values, SCOPE_THREAD);
     else if (row->worker != NULL && row->offload == NULL && scene->moment != MOMENT_PAST)
         detail_of_values(out, row->worker->values, SCOPE_WORKER);
-    if (scene_is_webserverd(scene))
+    if (scene_is_webserverd(scene) && scene_allows_changes(scene))
         fprintf(out, "d drains its worker, r restarts it.\n");
 }
 
@@ -624,12 +628,10 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     int used = strip_draw(
         canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
         now);
-    bool queues = scene->moment != MOMENT_PAST && has_acceptor(now);
+    bool queues = has_queues(scene);
     struct canvas rest, effect;
     char line[256];
 
-    own->queues = queues;
-    own->is_webserverd = scene_is_webserverd(scene);
     if (scene->moment == MOMENT_PAST && now->thread_count == 0) {
         canvas_wrapped(canvas, canvas->height / 3, TONE_DIM,
                        "Threads are recorded for 15 minutes; Right goes to a later moment.");
@@ -719,6 +721,7 @@ static bool threads_key(void *state, const struct scene *scene, enum action acti
     switch (action) {
     case ACTION_MODE:
         own->mode = (own->mode + 1) % MODES;
+        grid_update(scene->grid, scene); /* the next key may arrive before the list is drawn */
         return true;
     case ACTION_REMOVE:
         act_on_worker(own, scene, "drain");
@@ -727,13 +730,13 @@ static bool threads_key(void *state, const struct scene *scene, enum action acti
         act_on_worker(own, scene, "restart");
         return true;
     case ACTION_NEXT:
-        if (own->is_webserverd)
+        if (scene_is_webserverd(scene))
             change_model(scene);
-        return own->is_webserverd;
+        return scene_is_webserverd(scene);
     case ACTION_EDIT:
-        if (own->queues && controller_allows_change(scene->controller))
+        if (has_queues(scene) && controller_allows_change(scene->controller))
             edit_queue(scene);
-        return own->queues;
+        return has_queues(scene);
     default:
         return false;
     }
@@ -843,25 +846,25 @@ static const char *const help[] = {
     "CPU is in percent of one core.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, false},
-                                         {ACTION_NEXT, "model", true, false},
-                                         {ACTION_REMOVE, "drain", true, false},
-                                         {ACTION_RUN, "restart", true, false},
-                                         {ACTION_NONE, "", false, false}};
-
 /* Other programs cannot be told to drain a worker. */
-static const struct view_hint *threads_hints(const void *state)
+static const struct view_hint *threads_hints(const void *state, const struct scene *scene)
 {
-    static const struct view_hint hints_of_queue[] = {{ACTION_MODE, "layout", false, false},
-                                                      {ACTION_NEXT, "model", true, false},
-                                                      {ACTION_EDIT, "queue", true, false},
-                                                      {ACTION_NONE, "", false, false}};
-    static const struct view_hint hints_of_others[] = {{ACTION_MODE, "layout", false, false},
-                                                       {ACTION_NONE, "", false, false}};
+    static const struct view_hint hints[] = {{ACTION_MODE, "layout", false, HINT_ALWAYS},
+                                             {ACTION_NEXT, "model", true, HINT_ALWAYS},
+                                             {ACTION_REMOVE, "drain", true, HINT_ROWS},
+                                             {ACTION_RUN, "restart", true, HINT_ROWS},
+                                             {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint hints_of_queue[] = {
+        {ACTION_MODE, "layout", false, HINT_ALWAYS}, {ACTION_NEXT, "model", true, HINT_ALWAYS},
+        {ACTION_EDIT, "queue", true, HINT_ALWAYS},   {ACTION_REMOVE, "drain", true, HINT_ROWS},
+        {ACTION_RUN, "restart", true, HINT_ROWS},    {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint hints_of_others[] = {{ACTION_MODE, "layout", false, HINT_ALWAYS},
+                                                       {ACTION_NONE, "", false, HINT_ALWAYS}};
 
-    const struct state *own = state;
-
-    return own->queues ? hints_of_queue : own->is_webserverd ? hints : hints_of_others;
+    (void)state;
+    return !scene_is_webserverd(scene) ? hints_of_others
+           : has_queues(scene)         ? hints_of_queue
+                                       : hints;
 }
 
 /* In the order of the screen. */
@@ -881,10 +884,10 @@ const struct view view_threads = {
     .name = "threads",
     .short_name = "thr",
     .action = ACTION_VIEW_THREADS,
+    .has_span = true,
     .server_keys = true,
     .rate_hz = 30, /* thread states change fast */
     .empty = "No worker is running.",
-    .hints = hints,
     .hints_now = threads_hints,
     .numbers = numbers,
     .help = help,

@@ -390,9 +390,7 @@ static void draw_top_summary(const struct state *state, const struct scene *scen
     if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
         return;
     limits_text(scene, line, sizeof(line), canvas->width - x - 2);
-    x = canvas_text(canvas, 0, x + 2, TONE_DIM, line);
-    if (scene->grid->selecting && scene_allows_changes(scene))
-        canvas_item(canvas, 0, x + 2, TONE_DIM, CLIENT_KEYS);
+    canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
 
 /* Draws a list in short form: counts, bars, keys. */
@@ -530,7 +528,7 @@ static const char *const help[] = {
     "burst, and how many were LIMITED (response 429); - means not counted.",
     "On a client, e limits its requests per second, x blocks it, d releases it.",
     "v shows the next list, t sets the window, at most 15 minutes; it is",
-    "shorter if older requests are no longer known: \"last 40s of 5m\".",
+    "shorter if older requests are no longer known: \"last 40 s of 5m\".",
     "The first 1024 keys of ten seconds are counted exactly. With more, a count may be",
     "incomplete: 45+ is at least 45, and AT MOST is its upper bound.",
     "Above about 20,000 requests per second and thread the log is sampled, 1 in k,",
@@ -539,9 +537,20 @@ static const char *const help[] = {
     "beginning with those that the log still has.",
     NULL};
 
-static const struct view_hint hints[] = {{ACTION_MODE, "list", false, false},
-                                         {ACTION_OPEN, "requests", false, false},
-                                         {ACTION_NONE, "", false, false}};
+/* Other programs limit no clients. */
+static const struct view_hint *top_hints(const void *state, const struct scene *scene)
+{
+    static const struct view_hint hints[] = {{ACTION_MODE, "list", false, HINT_ALWAYS},
+                                             {ACTION_OPEN, "requests", false, HINT_ROWS},
+                                             {ACTION_NONE, "", false, HINT_ALWAYS}};
+    static const struct view_hint hints_of_clients[] = {
+        {ACTION_MODE, "list", false, HINT_ALWAYS},   {ACTION_OPEN, "requests", false, HINT_ROWS},
+        {ACTION_EDIT, "limit", true, HINT_ROWS},     {ACTION_STOP, "block", true, HINT_ROWS},
+        {ACTION_REMOVE, "release", true, HINT_ROWS}, {ACTION_NONE, "", false, HINT_ALWAYS}};
+    const struct state *own = state;
+
+    return own->shown == TOP_CLIENTS && scene_is_webserverd(scene) ? hints_of_clients : hints;
+}
 
 /* In the order of the screen. */
 static const struct view_number numbers[] = {
@@ -554,9 +563,10 @@ static const struct view_number numbers[] = {
 const struct view view_top = {
     .name = "top",
     .action = ACTION_VIEW_TOP,
+    .has_span = true,
     .section = SEGMENT_RINGS,
-    .empty = "No request in this time range. g extends it; 7, then r starts load.",
-    .hints = hints,
+    .empty = "No request in this time range. t extends it; 7, then r starts load.",
+    .hints_now = top_hints,
     .numbers = numbers,
     .help = help,
     .wants = WANT_CLIENTS,

@@ -191,14 +191,14 @@ static void key_hints_follow_the_view(void **state)
     ASSERT_SHOWS("+ more threads");
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
     TYPE_SHOWS("2", " d drain  r restart");
-    TYPE_SHOWS("8", " e edit  c check  r reload");
+    TYPE_SHOWS("8", " c check  r reload  m menu"); /* the fixture has no configuration to edit */
     TYPE_SHOWS("5", " Enter details  / filter  s sort  m menu  Space freeze");
     assert_null(strstr(terminal_line(terminal, 23), "G follow")); /* it follows */
     TYPE_SHOWS("k", " Enter details  G follow  / filter");
     TYPE_SHOWS(" ", " Space resume  Left 1 s back");
     TYPE_SHOWS(" 7", " r run  n preset  e edit  v past runs  m menu  Space freeze");
     assert_null(strstr(terminal_line(terminal, 23), "/ filter")); /* the form is no list */
-    TYPE_SHOWS("v", " v form  Enter details  / filter");
+    TYPE_SHOWS("v", " v form  / filter");                         /* there are no runs */
     terminal_type(terminal, "v");
     TYPE_SHOWS("?", " Esc close  Down scroll  PgDn page");
     stage_end_console();
@@ -291,11 +291,46 @@ static void menu_offers_what_can_be_done_here(void **state)
     TYPE_SHOWS("5m", "[5 log]", "Filter all lists");
     assert_null(strstr(terminal_text(terminal), "serving thread"));
     TYPE_HIDES("q", "Filter all lists");
-    TYPE_SHOWS("C\r", "[C certificates]", "Span of the graphs"); /* Enter, where there is no row */
+    TYPE_SHOWS("C\r", "[C certificates]", "Freeze the display"); /* Enter, where there is no row */
     stage_end_console();
     stage_console(30, 100, readonly, NULL);
     TYPE_SHOWS("m", "Span of the graphs");
     assert_null(strstr(terminal_text(terminal), "serving thread"));
+}
+
+/* Without a row, no key is offered that needs one: neither in the last line nor in the menu. */
+static void keys_of_rows_are_offered_with_rows(void **state)
+{
+    static const struct {
+        const char *key, *tab, *keys;
+    } views[] = {{"4", "[4 cache]", " n policy  e size  x flush  / filter  m menu"},
+                 {"5", "[5 log]", " / filter  m menu"},
+                 {"6", "[6 top]", " v list  / filter  m menu"},
+                 {"7v", "[7 load]", " v form  / filter  m menu"}};
+
+    (void)state;
+    stage_open(30, 120, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
+    TYPE_SHOWS("/nothing\r", "filter: nothing");
+    for (size_t i = 0; i < ARRAY_LENGTH(views); i++) {
+        terminal_type(terminal, views[i].key);
+        stage_shows(&views[i].tab, 1);
+        stage_shows(&views[i].keys, 1);
+        TYPE_SHOWS("m", "Filter all lists", "One second back");
+        assert_null(strstr(terminal_text(terminal), "Sort by"));
+        assert_null(strstr(terminal_text(terminal), "One second forward"));
+        TYPE_HIDES("\x1b", "One second back");
+    }
+    TYPE_HIDES("5\x1b", "filter: nothing");
+    TYPE_SHOWS("m", "Details", "Sort by the next column");
+    assert_null(strstr(terminal_text(terminal), "Span of the graphs")); /* it has none */
+    TYPE_HIDES("\x1b", "Sort by");
+    TYPE_SHOWS("\x1bOD", " 1 s ago");
+    TYPE_SHOWS("m", "One second forward");
+    TYPE_HIDES("\x1b", "One second forward");
+    TYPE_HIDES(" ", " ago");
+    TYPE_SHOWS(":show path=/page-1\rm", "Back");
+    assert_null(strstr(terminal_text(terminal), "Details")); /* no row is selected */
 }
 
 /* As in less: / searches, n goes on. F1 opens and closes, F10 quits. */
@@ -331,8 +366,7 @@ static void help_explains_the_numbers(void **state)
     TYPE_SHOWS("?7?", "bad statuses", "Responses with an unexpected status", "max p99");
     TYPE_SHOWS("?8?", "DEFAULT", "The value without a configuration");
     TYPE_SHOWS("?9?", "missed", "Events that were overwritten before this console read them");
-    TYPE_SHOWS("?:show path=/page-7\r", "Enter details  Esc back",
-               " Enter details  Esc back  m menu");
+    TYPE_SHOWS("?:show path=/page-7\r", " Esc back  m menu");
     TYPE_SHOWS("?", "subject", "The requests of one path", "statuses",
                "Its responses by status: share and number since then");
 }
@@ -1263,6 +1297,7 @@ int main(void)
         cmocka_unit_test_teardown(columns_are_scrolled, stage_teardown),
         cmocka_unit_test_teardown(tabs_have_short_names_where_needed, stage_teardown),
         cmocka_unit_test_teardown(menu_offers_what_can_be_done_here, stage_teardown),
+        cmocka_unit_test_teardown(keys_of_rows_are_offered_with_rows, stage_teardown),
         cmocka_unit_test_teardown(help_is_searched, stage_teardown),
         cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
         cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),

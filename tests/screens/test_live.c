@@ -367,13 +367,28 @@ static void workers_are_added_and_drained(void **state)
     end(server);
 }
 
-/* The first screen of a server without a request, at every size. */
+/* The first screen of a server without a request, at every size. Keys for rows are not offered. */
 static void idle_server_says_what_to_do(void **state)
 {
+    static const struct {
+        const char *key, *tab, *keys;
+    } empty[] = {{"3", "[3 latency]", " m menu  Space freeze"},
+                 {"4", "[4 cache]", " n policy  e size  x flush  / filter  m menu"},
+                 {"5", "[5 log]", " m menu  Space freeze"},
+                 {"6", "[6 top]", " m menu  Space freeze"},
+                 {"0", "[0 hosts]", " m menu  Space freeze"},
+                 {"C", "[C certificates]", " m menu  Space freeze"}};
     struct server *server = *state;
 
     start_console(server, "overview", 24, 80);
     assert_shows("no requests yet: 7 runs load, L plays a guided scenario");
+    for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
+        terminal_type(terminal, empty[i].key);
+        assert_shows(empty[i].tab);
+        assert_shows(empty[i].keys);
+        assert_null(strstr(terminal_line(terminal, 23), "Enter"));
+    }
+    terminal_type(terminal, "1");
     terminal_resize(terminal, 10, 40);
     assert_shows("no requests yet: 7 load, L scenarios");
     end(server);
