@@ -75,17 +75,29 @@ static void print_options(const struct option_listed *options, size_t count)
     }
 }
 
+/* Prints the command ONLY, or all of them. Returns how many. */
+static int print_commands(const char *only)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char words[128];
+
+        if (only != NULL && strcmp(command_table[i].name, only) != 0)
+            continue;
+        snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
+        printf("  %-39s %s\n", words, command_table[i].help);
+        count++;
+    }
+    return count;
+}
+
 static void print_help(void)
 {
     printf("%s\nSends one command to a running webserverd and prints the reply.\n\n", usage);
     print_options(options_listed, ARRAY_LENGTH(options_listed));
     printf("\nCommands:\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        char words[64];
-
-        snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
-        printf("  %-39s %s\n", words, command_table[i].help);
-    }
+    print_commands(NULL);
     printf("  %-39s %s\n", "list", "List the servers that run, of any program");
     printf("  %-39s %s\n", "check", "Send a request to the server's own address");
     printf("  %-39s %s\n", "watch [--fail-if RULE] [--for TIME]",
@@ -570,6 +582,20 @@ static bool is_ambiguous(const struct options *options, char *why, size_t size)
            instances_ambiguous(options->name, why, size);
 }
 
+static bool finds_server(const struct options *options)
+{
+    struct segment_reader reader;
+    char why[256];
+
+    if (options->json || options->socket != NULL)
+        return true;
+    if (is_ambiguous(options, why, sizeof(why)) ||
+        segment_attach(&reader, options->name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        return false;
+    segment_detach(&reader);
+    return true;
+}
+
 static int run_watch(const struct options *options, int count, char **words)
 {
     static struct watching watching; /* too large for the stack */
@@ -623,6 +649,9 @@ int main(int argc, char **argv)
         command_check(count, (const char *const *)words, line, sizeof(line), why, sizeof(why));
     if (command < 0)
         return usage_error(why);
+    if (strcmp(command_table[command].name, "help") == 0 && !finds_server(&options) &&
+        print_commands(count > 1 ? words[1] : NULL) > 0)
+        return EXIT_DONE;
     if (is_ambiguous(&options, why, sizeof(why)))
         return fail_with(why, EXIT_NO_DAEMON);
     if (instance_control_socket(options.name, options.socket, path, sizeof(path), why,

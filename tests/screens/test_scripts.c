@@ -290,6 +290,8 @@ static void wsctl_finds_the_socket(void **state)
                "no webserverd named 'scr-nobody' is running\nwsctl: running: ");
     assert_non_null(strstr(output, name_of_test()));
     assert_non_null(strstr(output, "(-n NAME selects one)"));
+    assert_run(WSCTL, "-n scr-nobody help", DONE, "  drain WORKER");
+    assert_run(WSCTL, "-n scr-nobody help ping", DONE, "  ping  ");
     assert_run(WSCTL, "-s /nowhere/x.sock ping", NO_DAEMON,
                "no webserverd listens on /nowhere/x.sock: No such file");
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
