@@ -226,7 +226,7 @@ static unsigned long summed_up(const struct server *server)
     unsigned long sum = 0, requests;
 
     while ((line = strstr(line, words)) != NULL) {
-        if (sscanf(line, "summary of %*f s: %lu requests", &requests) == 1)
+        if (sscanf(line, "summary of %*[^:]: %lu requests", &requests) == 1)
             sum += requests;
         line += strlen(words);
     }
