@@ -335,15 +335,20 @@ static struct silent find_silent(const struct alert_facts *facts)
     return found;
 }
 
-#define STARVED        0.2 /* share of its time that the server waits for a CPU */
+#define STARVED        0.2  /* share of its time that the server waits for a CPU */
+#define CROWDED        0.95 /* share of the time in which some task of the machine does */
 #define STARVED_FOR_NS (10 * NS_PER_S)
 
-/* While the server waits for CPU, its threads answer late: only a long silence counts. */
+/*
+ * While the server waits for CPU, its threads answer late: only a long silence counts. An idle
+ * server waits for a small share of its time, but as long as all others.
+ */
 static double silent_ns(const struct alert_facts *facts)
 {
     uint64_t ns = find_silent(facts).silent_ns;
-    bool starved =
-        facts->processes != NULL && cpu_shortage_wait(&facts->processes->shortage) > STARVED;
+    const struct process_table *table = facts->processes;
+    bool starved = table != NULL && (cpu_shortage_wait(&table->shortage) > STARVED ||
+                                     (double)table->shortage.machine > CROWDED);
 
     return starved && ns < STARVED_FOR_NS ? 0 : (double)ns;
 }

@@ -298,17 +298,18 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
     static const struct {
         bool stopped, logger_stopped;
         uint64_t worker_silent_ns, thread_silent_ns;
-        float cpu_wait;
+        float cpu_wait, machine;
         const char *health;
     } cases[] = {
-        {false, false, NS_PER_S, 2 * NS_PER_S, 0, "healthy"},
-        {false, false, 0, 4 * NS_PER_S, 0, "thread 2.1 has not answered for 4 s"},
-        {false, false, 0, 4 * NS_PER_S, 0.9F, "healthy"}, /* it has no CPU */
-        {false, false, 0, 12 * NS_PER_S, 0.9F, "thread 2.1 has not answered for 12 s"},
-        {false, false, 5 * NS_PER_S, 4 * NS_PER_S, 0,
+        {false, false, NS_PER_S, 2 * NS_PER_S, 0, 0.9F, "healthy"},
+        {false, false, 0, 4 * NS_PER_S, 0, 0.9F, "thread 2.1 has not answered for 4 s"},
+        {false, false, 0, 4 * NS_PER_S, 0.9F, 0.9F, "healthy"}, /* it has no CPU */
+        {false, false, 0, 4 * NS_PER_S, 0, 0.98F, "healthy"},   /* nor has any other */
+        {false, false, 0, 12 * NS_PER_S, 0.9F, 0.9F, "thread 2.1 has not answered for 12 s"},
+        {false, false, 5 * NS_PER_S, 4 * NS_PER_S, 0, 0.9F,
          "the main thread of worker 2 has not answered for 5 s"},
-        {true, false, 5 * NS_PER_S, 5 * NS_PER_S, 0, "worker 2 does not run (stopped)"},
-        {false, true, 0, 0, 0, "the logger does not run (stopped)"},
+        {true, false, 5 * NS_PER_S, 5 * NS_PER_S, 0, 0.9F, "worker 2 does not run (stopped)"},
+        {false, true, 0, 0, 0, 0.9F, "the logger does not run (stopped)"},
     };
     static struct histogram queue_waits[3], latency;
     static struct process_table table = {
@@ -337,7 +338,7 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
         processes = &table;
         table.stopped[0] = cases[i].stopped;
         table.stopped[1] = cases[i].logger_stopped;
-        table.shortage = (struct cpu_shortage){1, cases[i].cpu_wait, 0.9F, 0};
+        table.shortage = (struct cpu_shortage){1, cases[i].cpu_wait, cases[i].machine, 0};
         assert_string_equal(health_after(&alerts, NULL, 0, 1, &marks), cases[i].health);
         table.stopped[0] = table.stopped[1] = false;
         worker.silent_ns = thread.silent_ns = 0;
