@@ -78,6 +78,7 @@ static enum metric_unit unit_of(const struct alert_rule *rule)
     case ALERT_PERCENTILE:
     case ALERT_SILENT:
     case ALERT_QUEUE:
+    case ALERT_LOG:
         return UNIT_NANOSECONDS;
     case ALERT_CPU_WAIT:
     case ALERT_CPU_STOLEN:
@@ -362,6 +363,21 @@ static double stopped_processes(const struct alert_facts *facts)
     return count;
 }
 
+/* 0 if no thread waits for the log. */
+static double log_wait_ns(const struct snapshot *now)
+{
+    uint64_t longest_ns = 0;
+
+    for (uint32_t i = 0; i < now->thread_count; i++) {
+        const struct activity_copy *activity = &now->threads[i].activity;
+
+        if (activity->state == THREAD_STATE_LOG && activity->since_ns < now->states_ns &&
+            now->states_ns - activity->since_ns > longest_ns)
+            longest_ns = now->states_ns - activity->since_ns;
+    }
+    return (double)longest_ns;
+}
+
 /* 0 if no queue is full. */
 static double wait_in_full_queue_ns(const struct snapshot *now)
 {
@@ -405,6 +421,8 @@ static double kind_value(const struct alert_rule *rule, const struct alert_facts
         return stopped_processes(facts);
     case ALERT_SILENT:
         return silent_ns(facts);
+    case ALERT_LOG:
+        return log_wait_ns(model_now(facts->model));
     case ALERT_QUEUE:
         return wait_in_full_queue_ns(model_now(facts->model));
     }

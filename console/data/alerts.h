@@ -39,6 +39,7 @@ enum alert_kind {
     ALERT_MISSING, /* wanted workers that do not serve */
     ALERT_STOPPED, /* processes stopped by SIGSTOP or a debugger */
     ALERT_SILENT,  /* the longest time for which a thread has not answered the master */
+    ALERT_LOG,     /* the longest time that a thread has waited for space in its log ring */
     ALERT_QUEUE, /* the longest time that a connection has waited in a full queue between threads */
 };
 

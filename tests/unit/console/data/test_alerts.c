@@ -261,18 +261,20 @@ static void dead_logger_is_named(void **state)
     model_destroy(model);
 }
 
-/* A full queue is named if connections wait long in it, though none is dropped. */
-static void full_queue_is_named(void **state)
+/* Also if no connection and no line is dropped. */
+static void long_waits_for_queue_and_log_are_named(void **state)
 {
     static const struct {
-        uint64_t length, oldest_ms;
+        uint64_t length, oldest_ms, log_wait_ms;
         const char *health;
-    } cases[] = {{8, 1500, "connection queue full: the oldest waits 1.50 s"},
-                 {8, 90, "healthy"},
-                 {7, 1500, "healthy"}};
+    } cases[] = {{8, 1500, 0, "connection queue full: the oldest waits 1.50 s"},
+                 {8, 90, 0, "healthy"},
+                 {7, 1500, 0, "healthy"},
+                 {0, 0, 600, "slow disk of the log: a thread waits 600 ms for it"},
+                 {0, 0, 400, "healthy"}};
     static struct alerts alerts;
     static struct marks marks;
-    static struct histogram queue_waits[3];
+    static struct histogram queue_waits[3], latency;
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -281,8 +283,14 @@ static void full_queue_is_named(void **state)
             .values = {[METRIC_queue_capacity] = 8,
                        [METRIC_queue_length] = cases[i].length,
                        [METRIC_queue_oldest] = cases[i].oldest_ms * NS_PER_MS}};
+        struct thread_sample thread = {
+            .activity = {.state = THREAD_STATE_LOG, .since_ns = NS_PER_S}};
 
         begin_health(&alerts);
+        snapshot.threads = &thread;
+        snapshot.thread_count = snapshot.thread_room = 1;
+        snapshot.latency = &latency;
+        snapshot.states_ns = NS_PER_S + cases[i].log_wait_ms * NS_PER_MS;
         snapshot.workers = &worker;
         snapshot.worker_count = 1;
         snapshot.worker_room = 3;
@@ -445,7 +453,7 @@ int main(void)
         cmocka_unit_test(default_rules_name_the_cause),
         cmocka_unit_test(dead_worker_is_named_until_it_is_acknowledged),
         cmocka_unit_test(dead_logger_is_named),
-        cmocka_unit_test(full_queue_is_named),
+        cmocka_unit_test(long_waits_for_queue_and_log_are_named),
         cmocka_unit_test(stopped_worker_and_silent_thread_are_named),
         cmocka_unit_test(cpu_is_short_only_if_responses_are_late),
         cmocka_unit_test(user_rules_are_replaced),
