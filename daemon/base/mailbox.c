@@ -18,6 +18,11 @@ int mailbox_open(struct mailbox *mailbox, uint32_t limit, _Atomic uint64_t *offe
     return 0;
 }
 
+void mailbox_set_limit(struct mailbox *mailbox, uint32_t limit)
+{
+    atomic_store_explicit(&mailbox->limit, limit, memory_order_relaxed);
+}
+
 void mailbox_close(struct mailbox *mailbox)
 {
     close(mailbox->eventfd);
@@ -48,7 +53,8 @@ void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, mailbox_de
 
 bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver)
 {
-    if (atomic_fetch_add_explicit(mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
+    if (atomic_fetch_add_explicit(mailbox->offered, 1, memory_order_relaxed) >=
+        atomic_load_explicit(&mailbox->limit, memory_order_relaxed)) {
         atomic_fetch_sub_explicit(mailbox->offered, 1, memory_order_relaxed);
         return false;
     }

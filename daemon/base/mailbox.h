@@ -26,7 +26,7 @@ struct mailbox_item {
 
 struct mailbox {
     int eventfd; /* readable while the queue is not empty */
-    uint32_t limit;
+    _Atomic uint32_t limit;
     _Atomic uint64_t *offered; /* counted items in the queue */
     pthread_mutex_t lock;      /* guards first and last */
     struct mailbox_item *first;
@@ -39,6 +39,9 @@ struct mailbox {
  */
 int mailbox_open(struct mailbox *mailbox, uint32_t limit, _Atomic uint64_t *offered);
 void mailbox_close(struct mailbox *mailbox);
+
+/* Items beyond a lower LIMIT stay. Any thread. */
+void mailbox_set_limit(struct mailbox *mailbox, uint32_t limit);
 
 /* Always queues; for items that must not be lost. Any thread. */
 void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, mailbox_deliver_fn *deliver);

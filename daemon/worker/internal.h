@@ -41,6 +41,7 @@ struct worker {
     uint32_t count, ending, capacity;
     struct connection_queue *queue; /* NULL: the model is events; else thread 0 is the acceptor */
     bool starts_by_connection;      /* the model is thread */
+    uint32_t mailbox_limit;         /* of new connections, with the model events */
     uint32_t limit;                 /* of threads at one time, as the master has ordered */
     struct queue_waiter waiter;     /* in the model thread: for connections without a thread */
     bool *slot_taken;               /* [capacity] a thread has this slot */

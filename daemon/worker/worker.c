@@ -232,6 +232,7 @@ static bool start_serving_thread(struct worker *worker, enum thread_role role)
             thread_free(thread, false);
         return false;
     }
+    mailbox_set_limit(&thread->loop.mailbox, worker->mailbox_limit);
     worker->slot_taken[number] = true;
     worker->threads[threads_alive(worker)] = worker->threads[worker->count]; /* an ending one */
     worker->threads[worker->count++] = thread;
@@ -497,6 +498,17 @@ static void on_master_fault(void *argument, const char *what)
     _exit(EXIT_FAILURE);
 }
 
+static void set_queue(struct worker *worker, const struct message_queue *queue)
+{
+    if (worker->queue != NULL) {
+        connection_queue_set(worker->queue, queue->order, queue->full, queue->places);
+        return;
+    }
+    worker->mailbox_limit = queue->places;
+    for (uint32_t i = 0; i < worker->count; i++)
+        mailbox_set_limit(&worker->threads[i]->loop.mailbox, queue->places);
+}
+
 static void run_command(struct worker *worker, int kind, const void *data, int fd)
 {
     const struct message_offload *offload = data;
@@ -547,8 +559,7 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
         set_certificates(worker, data, fd);
         break;
     case MESSAGE_QUEUE:
-        if (worker->queue != NULL)
-            connection_queue_set(worker->queue, queue->order, queue->full, queue->places);
+        set_queue(worker, queue);
         break;
     case MESSAGE_GIVE:
         if (worker->queue == NULL)
@@ -850,6 +861,7 @@ static int set_up_worker(struct worker *worker, const struct worker_setup *setup
     worker->context.host_places = setup->host_places;
     worker->shortages.deliver_sweep = deliver_sweep_all;
     worker->context.shortages = &worker->shortages;
+    worker->mailbox_limit = setup->config->workers_connection_queue;
     worker->balancer.worker_slot = setup->slot;
     worker->balancer.on = setup->config->workers_balance_connections;
     worker->context.main = &worker->mailbox;

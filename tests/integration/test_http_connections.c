@@ -765,7 +765,11 @@ static void connections_wait_for_room_in_the_mailbox(void **state)
     struct server *server = *state;
     struct http_client clients[WAITING];
     pid_t worker, thread = connect_to_a_full_mailbox(server, clients, &worker);
+    json_t *answer = server_control(server, "queue 3");
 
+    if (strcmp(json_string_value(json_object_get(answer, "model")), "events") == 0)
+        WAIT_UNTIL(server_metric(server, "connections_queued") == 3);
+    json_decref(answer);
     held_thread_release(thread);
     expect_all_responses(server, clients);
 }

@@ -99,8 +99,13 @@ static void offer_over_limit_fails_post_succeeds(void **state)
     assert_int_equal(mailbox_waiting(&mailbox), 0);
     assert_int_equal(offered, 0);
     assert_true(mailbox_offer(&mailbox, &sent[4].item, expect_next));
+    mailbox_set_limit(&mailbox, 1);
+    assert_false(mailbox_offer(&mailbox, &sent[2].item, expect_next));
+    mailbox_set_limit(&mailbox, 3);
+    sent[2].number = 4;
+    assert_true(mailbox_offer(&mailbox, &sent[2].item, expect_next));
     mailbox_deliver(&mailbox, next);
-    assert_int_equal(next[0], 4);
+    assert_int_equal(next[0], 5);
     mailbox_close(&mailbox);
 }
 
