@@ -250,7 +250,9 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
         return;
     cell_age(&cells[SINCE], TONE_NORMAL,
              now->states_ns > activity->since_ns ? now->states_ns - activity->since_ns : 0);
-    cell_text(&cells[WORK], TONE_NORMAL, work_text(activity, work));
+    cell_text(&cells[WORK], TONE_NORMAL,
+              activity->state == THREAD_STATE_BLOCKED ? "the queue is full"
+                                                      : work_text(activity, work));
 }
 
 /* Connections handed over to other threads: a total, or the rate of the last second. */

@@ -178,7 +178,7 @@ static void default_rules_name_the_cause(void **state)
         {{{METRIC_queue_dropped, 7}}, "connection queue full: 7/s dropped"},
         {{{METRIC_accept_queue, 300}}, "accept queue: 300 connections wait"},
         {{{METRIC_queue_oldest, 2500000000}},
-         "few threads: a connection waits 2.50 s in the queue"},
+         "no free thread: the oldest in the queue waits 2.50 s"},
         {{{METRIC_maintenance, 1}}, "maintenance: requests are answered 503"},
         {{{METRIC_accept_pauses, 1}}, "connections.max reached: accepting pauses"},
         {{{METRIC_connections_shed_descriptors, 4}},
