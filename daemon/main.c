@@ -3,6 +3,7 @@
 #include "daemon/base/memory_file.h"
 #include "daemon/base/process_title.h"
 #include "daemon/config/acme.h"
+#include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/master/master.h"
@@ -118,7 +119,7 @@ static int check_config(const struct config *config, const struct options *optio
         fputs("webserverd: the configuration ", stdout);
         escape_print(stdout, options->file != NULL ? options->file : "(defaults)");
         puts(" is valid");
-        config_model_notes(config, print_note, NULL);
+        config_notes(config, KEY_COUNT, service != NULL && service->activated, print_note, NULL);
         if (service == NULL)
             config_root_notes(config, print_note, NULL);
         if (set != NULL)

@@ -90,22 +90,6 @@ static void print_members(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "%s\n", separator[0] == ':' ? ": done" : "");
 }
 
-static void print_notes(const json_t *answer, FILE *out)
-{
-    const json_t *note;
-    char text[128];
-    size_t i;
-
-    json_array_foreach(json_object_get(answer, "notes"), i, note)
-        fprintf(out, "note: %s\n", as_text(note, text, sizeof(text)));
-}
-
-static void print_members_and_notes(const char *command, const json_t *answer, FILE *out)
-{
-    print_members(command, answer, out);
-    print_notes(answer, out);
-}
-
 static void print_model(const char *command, const json_t *answer, FILE *out)
 {
     char model[UNITS_TEXT];
@@ -114,7 +98,6 @@ static void print_model(const char *command, const json_t *answer, FILE *out)
             text_of(answer, "model", model, sizeof(model)));
     print_number_in_force(answer, out);
     fputc('\n', out);
-    print_notes(answer, out);
 }
 
 static void print_ping(const char *command, const json_t *answer, FILE *out)
@@ -587,7 +570,6 @@ static void print_reload(const char *command, const json_t *answer, FILE *out)
     json_array_foreach(json_object_get(answer, "changed"), i, key)
         fprintf(out, "%s%s", i == 0 ? "changed: " : ", ", as_text(key, text, sizeof(text)));
     fprintf(out, "%s\n", i == 0 ? "no changes" : "");
-    print_notes(answer, out);
 }
 
 static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
@@ -798,7 +780,6 @@ static const struct {
                 {"workers", print_members_and_spread},
                 {"balance", print_members_and_spread},
                 {"model", print_model},
-                {"queue", print_members_and_notes},
                 {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem},
                 {"certificates", print_certificates},
@@ -827,6 +808,8 @@ static void escape_strings(json_t *value)
 static void print_done(const char *command, json_t *answer, FILE *out)
 {
     const char *message;
+    const json_t *note;
+    size_t i = 0, k;
 
     escape_strings(answer);
     message = json_string_value(json_object_get(answer, "message"));
@@ -834,12 +817,11 @@ static void print_done(const char *command, json_t *answer, FILE *out)
         fprintf(out, "%s\n", message[0] != '\0' ? message : "done");
         return;
     }
-    for (size_t i = 0; i < ARRAY_LENGTH(printers); i++)
-        if (strcmp(printers[i].command, command) == 0) {
-            printers[i].print(command, answer, out);
-            return;
-        }
-    print_members(command, answer, out);
+    while (i < ARRAY_LENGTH(printers) && strcmp(printers[i].command, command) != 0)
+        i++;
+    (i < ARRAY_LENGTH(printers) ? printers[i].print : print_members)(command, answer, out);
+    json_array_foreach(json_object_get(answer, "notes"), k, note)
+        fprintf(out, "note: %s\n", json_is_string(note) ? json_string_value(note) : "?");
 }
 
 enum answer answer_print(const char *command, const char *line, FILE *out)

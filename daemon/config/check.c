@@ -337,7 +337,7 @@ const char *config_model_conflict(const struct config *config, uint32_t model)
     if (config_needs_tls(config) && config->tls_keys_process)
         return "it cannot use the keys process: set tls.keys_process = off, or model = events";
     if (config->workers_threads >= config->workers_max_threads)
-        return "its acceptor needs a place: set workers.max_threads above workers.threads";
+        return "its acceptor needs a place: lower workers.threads, or raise workers.max_threads";
     return NULL;
 }
 
@@ -351,100 +351,6 @@ static void check_model(struct config_draft *draft)
         return;
     config_report_error(&draft->report, &draft->set_at[KEY_workers_model], "", "model = %s: %s",
                         worker_model_names[draft->config->workers_model], conflict);
-}
-
-static void note_of_key(const struct config *config, enum config_key_number key, const char *model,
-                        void (*print)(void *context, const char *note), void *context)
-{
-    char note[CONFIG_ADVICE_MAX];
-
-    if (strcmp(config_origin(config, key), "default") == 0)
-        return;
-    snprintf(note, sizeof(note), "model = %s: %s.%s has no effect", model, config_keys[key].section,
-             config_keys[key].name);
-    print(context, note);
-}
-
-void config_model_notes(const struct config *config, void (*print)(void *context, const char *note),
-                        void *context)
-{
-    static const enum config_key_number of_events[] = {
-        KEY_workers_offload_threads, KEY_workers_offload_queue, KEY_workers_balance_connections,
-        KEY_http2_max_concurrent_streams};
-    static const enum config_key_number of_queue[] = {KEY_workers_queue_order,
-                                                      KEY_workers_queue_full};
-    const char *model = worker_model_names[config->workers_model];
-    char note[CONFIG_ADVICE_MAX];
-
-    if (config->log_fields.count > 0 && config->log_format != LOG_FORMAT_JSON)
-        print(context, "log.fields has no effect without log.format = json");
-    if (config->workers_model == MODEL_EVENTS) {
-        for (size_t i = 0; i < ARRAY_LENGTH(of_queue); i++)
-            note_of_key(config, of_queue[i], model, print, context);
-        return;
-    }
-    if (config->http2_enabled) {
-        snprintf(note, sizeof(note), "model = %s speaks HTTP/1 only: http2.enabled has no effect",
-                 model);
-        print(context, note);
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(of_events); i++)
-        note_of_key(config, of_events[i], model, print, context);
-}
-
-static void note_port(const struct config_address *item, unsigned first,
-                      void (*print)(void *context, const char *note), void *context)
-{
-    const char *colon = strrchr(item->text, ':');
-    char note[CONFIG_ADVICE_MAX];
-    unsigned long port = 0;
-
-    if (item->address.ss_family != AF_UNIX && colon != NULL)
-        port = strtoul(colon + 1, NULL, 10);
-    if (port == 0 || port >= first)
-        return;
-    snprintf(note, sizeof(note),
-             "%s: a port below %u needs root, CAP_NET_BIND_SERVICE or a socket of the service "
-             "manager, such as webserverd.socket",
-             item->text, first);
-    print(context, note);
-}
-
-static void note_keys(const struct config_words *certificates, const struct config_words *keys,
-                      void (*print)(void *context, const char *note), void *context)
-{
-    const struct config_words *files = keys->count > 0 ? keys : certificates;
-    char note[CONFIG_ADVICE_MAX];
-    struct stat status;
-
-    for (size_t i = 0; i < files->count; i++) {
-        if (stat(files->item[i], &status) != 0 || status.st_uid != 0 ||
-            (status.st_mode & S_IRGRP) != 0)
-            continue;
-        snprintf(note, sizeof(note),
-                 "%s: only root can read this key; a service of another user needs it "
-                 "as a credential (LoadCredential=), or in a group (SupplementaryGroups=)",
-                 files->item[i]);
-        print(context, note);
-    }
-}
-
-void config_root_notes(const struct config *config, void (*print)(void *context, const char *note),
-                       void *context)
-{
-    FILE *file = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
-    unsigned first = 1024;
-
-    if (file != NULL && fscanf(file, "%u", &first) != 1)
-        first = 1024;
-    if (file != NULL)
-        fclose(file);
-    for (size_t i = 0; i < config->server_listen.count; i++)
-        note_port(&config->server_listen.item[i], first, print, context);
-    note_keys(&config->tls_certificate, &config->tls_key, print, context);
-    for (size_t i = 0; i < config->host_count; i++)
-        if (config->hosts[i].given[HOST_KEY_certificate])
-            note_keys(&config->hosts[i].certificate, &config->hosts[i].key, print, context);
 }
 
 /* "max-age=SECONDS", and perhaps directives after a ';' (RFC 6797 section 6.1). */

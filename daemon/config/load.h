@@ -50,9 +50,14 @@ bool config_needs_tls(const struct config *config);
  */
 const char *config_model_conflict(const struct config *config, uint32_t model);
 
-/* Calls PRINT with CONTEXT for each setting that has no effect with the model of the workers. */
-void config_model_notes(const struct config *config, void (*print)(void *context, const char *note),
-                        void *context);
+/*
+ * Calls PRINT with CONTEXT for each setting that is not a default and has no effect, with the key
+ * that decides. SUBJECT (enum config_key_number): only those for which this key decides, and this
+ * key itself, even if it has its default; KEY_COUNT: all. ACTIVATED: the listen sockets are a
+ * service manager's, not those of server.listen.
+ */
+void config_notes(const struct config *config, size_t subject, bool activated,
+                  void (*print)(void *context, const char *note), void *context);
 
 /*
  * Calls PRINT for each address and key that only root can open. -t may be run by root, but the

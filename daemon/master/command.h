@@ -30,8 +30,8 @@ typedef struct control_reply command(const struct call *call);
 /* The reply that is ready. */
 struct control_reply command_reply(json_t *json);
 
-/* An array of texts: the settings of CONFIG that have no effect with the model of the workers. */
-json_t *command_notes(const struct config *config);
+/* An array of texts: settings without effect; SUBJECT as in config_notes(). */
+json_t *command_notes(const struct master *master, size_t subject);
 
 /* The reply that REPORT makes when IN_FORCE returns true, which may be now. */
 struct control_reply command_reply_when(struct master *master, bool (*in_force)(void *, uint64_t),

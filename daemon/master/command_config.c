@@ -193,7 +193,7 @@ static json_t *report_reload(void *owner, uint64_t attempt)
     if (master->reload.last_failure != NULL)
         return control_error("%s", master->reload.last_failure);
     return json_pack("{s:b, s:i, s:O, s:o}", "ok", 1, "generation", (int)master->workers.generation,
-                     "changed", master->reload.changed, "notes", command_notes(master->config));
+                     "changed", master->reload.changed, "notes", command_notes(master, KEY_COUNT));
 }
 
 struct control_reply command_reload(const struct call *call)

@@ -149,8 +149,9 @@ static json_t *report_balance(const struct master *master)
 {
     const char *state = switches[master->config->workers_balance_connections];
 
-    return json_pack("{s:b, s:s, s:s, s:o}", "ok", 1, "wanted", state, "actual", state,
-                     "connections", list_connections(master));
+    return json_pack("{s:b, s:s, s:s, s:o, s:o}", "ok", 1, "wanted", state, "actual", state,
+                     "connections", list_connections(master), "notes",
+                     command_notes(master, KEY_workers_balance_connections));
 }
 
 struct control_reply command_balance(const struct call *call)
@@ -183,11 +184,12 @@ static void add_note(void *notes, const char *note)
     json_array_append_new(notes, json_string(note));
 }
 
-json_t *command_notes(const struct config *config)
+json_t *command_notes(const struct master *master, size_t subject)
 {
     json_t *notes = json_array();
 
-    config_model_notes(config, add_note, notes);
+    config_notes(master->config, subject, listeners_are_activated(master->listeners), add_note,
+                 notes);
     return notes;
 }
 
@@ -203,7 +205,7 @@ static json_t *report_model(void *owner, uint64_t model)
     return json_pack("{s:b, s:s, s:i, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "wanted",
                      (int)config->workers_threads, "actual", (int)workers_threads(&master->workers),
-                     "notes", command_notes(config));
+                     "notes", command_notes(master, KEY_workers_model));
 }
 
 static json_t *report_new_model(void *owner, uint64_t model)
@@ -268,7 +270,8 @@ struct control_reply command_model(const struct call *call)
 static json_t *report_queue(const struct master *master)
 {
     const struct config *config = master->config;
-    json_t *notes = config->workers_model == MODEL_EVENTS ? command_notes(config) : json_array();
+    bool queues = config->workers_model != MODEL_EVENTS;
+    json_t *notes = queues ? json_array() : command_notes(master, KEY_workers_model);
 
     return json_pack("{s:b, s:s, s:s, s:s, s:i, s:o}", "ok", 1, "model",
                      worker_model_names[config->workers_model], "order",
@@ -277,23 +280,26 @@ static json_t *report_queue(const struct master *master)
                      (int)config->workers_connection_queue, "notes", notes);
 }
 
-/* Returns false if WORD is neither order nor policy nor number of places. */
-static bool set_queue(struct config *config, const char *word)
+/* The key for which WORD is a value, with this *VALUE; KEY_COUNT: none. */
+static size_t key_of_queue(const char *word, uint32_t *value)
 {
     int order = table_find(word, queue_order_names, ARRAY_LENGTH(queue_order_names));
     int full = table_find(word, queue_full_names, ARRAY_LENGTH(queue_full_names));
     uint64_t places;
 
-    if (order >= 0)
-        config->workers_queue_order = (uint32_t)order;
-    else if (full >= 0)
-        config->workers_queue_full = (uint32_t)full;
-    else if (units_parse_number(word, &places) == 0 && places >= 1 &&
-             places <= config_value_max(&config_keys[KEY_workers_connection_queue]))
-        config->workers_connection_queue = (uint32_t)places;
-    else
-        return false;
-    return true;
+    if (order >= 0) {
+        *value = (uint32_t)order;
+        return KEY_workers_queue_order;
+    }
+    if (full >= 0) {
+        *value = (uint32_t)full;
+        return KEY_workers_queue_full;
+    }
+    if (units_parse_number(word, &places) != 0 || places < 1 ||
+        places > config_value_max(&config_keys[KEY_workers_connection_queue]))
+        return KEY_COUNT;
+    *value = (uint32_t)places;
+    return KEY_workers_connection_queue;
 }
 
 static void describe_queue(const struct config *config, char *text, size_t size)
@@ -304,27 +310,36 @@ static void describe_queue(const struct config *config, char *text, size_t size)
 
 struct control_reply command_queue(const struct call *call)
 {
-    struct config *config = call->master->config, before = *config;
+    struct config *config = call->master->config, changed = *config;
+    bool given[KEY_COUNT] = {false};
     char from[64], to[64];
 
-    for (int i = 0; i < call->argument_count; i++)
-        if (!set_queue(config, call->argument[i])) {
-            config->workers_queue_order = before.workers_queue_order;
-            config->workers_queue_full = before.workers_queue_full;
-            config->workers_connection_queue = before.workers_connection_queue;
+    for (int i = 0; i < call->argument_count; i++) {
+        uint32_t value;
+        size_t key = key_of_queue(call->argument[i], &value);
+
+        if (key == KEY_COUNT)
             return command_reply(control_error(
                 "invalid word '%.64s' (valid: fifo, lifo, sff; block, drop-tail, drop-head, "
                 "drop-random; a number of places, 1-65536)",
                 call->argument[i]));
-        }
+        if (given[key])
+            return command_reply(control_error("'%.64s' is a second value of %s", call->argument[i],
+                                               config_keys[key].name));
+        *(uint32_t *)((char *)&changed + config_keys[key].offset) = value;
+        given[key] = true;
+    }
     if (call->argument_count == 0)
         return command_reply(report_queue(call->master));
-    describe_queue(&before, from, sizeof(from));
-    describe_queue(config, to, sizeof(to));
+    describe_queue(config, from, sizeof(from));
+    describe_queue(&changed, to, sizeof(to));
     command_log_change(call, "connection queue", from, to);
-    command_changed_key(call, KEY_workers_queue_order);
-    command_changed_key(call, KEY_workers_queue_full);
-    command_changed_key(call, KEY_workers_connection_queue);
+    config->workers_queue_order = changed.workers_queue_order;
+    config->workers_queue_full = changed.workers_queue_full;
+    config->workers_connection_queue = changed.workers_connection_queue;
+    for (size_t key = 0; key < KEY_COUNT; key++)
+        if (given[key])
+            command_changed_key(call, (enum config_key_number)key);
     workers_send_queue(call->master);
     return command_reply(report_queue(call->master));
 }
@@ -358,7 +373,8 @@ static json_t *report_offload(void *owner, uint64_t token)
     for (uint32_t i = 0; i < master->workers.count; i++)
         if (master->workers.worker[i].state == WORKER_SERVING)
             actual += offload_of(master, i);
-    return json_pack("{s:b, s:s, s:i}", "ok", 1, "wanted", wanted, "actual", (int)actual);
+    return json_pack("{s:b, s:s, s:i, s:o}", "ok", 1, "wanted", wanted, "actual", (int)actual,
+                     "notes", command_notes(master, KEY_workers_offload_threads));
 }
 
 /*

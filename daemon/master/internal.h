@@ -256,7 +256,7 @@ void master_changed(struct master *master);
  */
 void master_after_fork(void *master);
 
-/* Logs each setting that has no effect with the model of the workers. */
+/* Logs each setting that has no effect. */
 void master_log_notes(const struct master *master);
 
 /*

@@ -471,6 +471,11 @@ uint8_t listeners_opening(const struct listeners *listeners, uint32_t id)
     return listeners->socket[id].fd != NO_SOCKET ? opening_of(listeners->socket[id].address) : 0;
 }
 
+bool listeners_are_activated(const struct listeners *listeners)
+{
+    return listeners != NULL && listeners->activated;
+}
+
 bool listeners_need_tls(const struct listeners *listeners)
 {
     for (size_t i = 0; i < listeners->address_count; i++)

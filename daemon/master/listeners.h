@@ -95,6 +95,9 @@ bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
 /* What the connections of a socket begin with: enum opening of daemon/base/messages.h. */
 uint8_t listeners_opening(const struct listeners *listeners, uint32_t id);
 
+/* True if a service manager has passed the sockets. False if LISTENERS is NULL (closed). */
+bool listeners_are_activated(const struct listeners *listeners);
+
 /* True if there is such an address, among those that are configured. */
 bool listeners_need_tls(const struct listeners *listeners);
 

@@ -6,6 +6,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/process_title.h"
 #include "daemon/base/service.h"
+#include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/sandbox/identity.h"
 #include "daemon/sandbox/sandbox.h"
@@ -300,7 +301,8 @@ static void log_note(void *unused, const char *note)
 
 void master_log_notes(const struct master *master)
 {
-    config_model_notes(master->config, log_note, NULL);
+    config_notes(master->config, KEY_COUNT, listeners_are_activated(master->listeners), log_note,
+                 NULL);
 }
 
 static int start_master(struct master *master)

@@ -287,6 +287,12 @@ static void expect_note(const struct server *server, const char *line, size_t at
     json_decref(answer);
 }
 
+#define NOTE_ORDER "workers.queue_order has no effect without workers.model = pool or thread"
+#define NOTE_PLACES                                                                                \
+    "workers.connection_queue has no effect without workers.model = pool or thread, or "           \
+    "workers.dispatch = master"
+#define NOTE_BALANCE "workers.balance_connections has no effect without workers.model = events"
+
 static void command_changes_the_queue(void **state)
 {
     struct server *server = *state;
@@ -297,12 +303,14 @@ static void command_changes_the_queue(void **state)
     WAIT_UNTIL(server_metric(server, "queue_capacity") == 5);
     server_rejects(server, "queue sometimes", "invalid word 'sometimes'");
     server_rejects(server, "queue fifo 0", "invalid word '0'");
+    server_rejects(server, "queue fifo sff", "'sff' is a second value of queue_order");
     server_rejects(server, "model fork", "invalid model 'fork' (valid: events, pool, thread)");
     server_rejects(server, "offload-threads 3", "model pool has no offload threads");
     server_rejects(server, "balance on", "model pool moves no connections: set model = events");
     expect_note(server, "model", 0, "model = pool speaks HTTP/1 only: http2.enabled has no effect");
-    expect_note(server, "model events", 0, "model = events: workers.queue_order has no effect");
-    expect_note(server, "queue sff", 0, "model = events: workers.queue_order has no effect");
+    expect_note(server, "balance", 0, NOTE_BALANCE);
+    expect_note(server, "model events", 0, NOTE_PLACES);
+    expect_note(server, "queue sff", 1, NOTE_ORDER);
     expect_note(server, "reload", 0,
                 "model = pool speaks HTTP/1 only: http2.enabled has no effect");
     expect_note(server, "model thread", 1, "the caches of the new workers are empty");

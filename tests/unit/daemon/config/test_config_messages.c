@@ -646,6 +646,145 @@ static void unreadable_file_is_one_error(void **state)
     }
 }
 
+/* Keys of whose effect model and dispatch decide, with other values than the defaults. */
+#define OF_MODELS                                                                                  \
+    "offload_threads = 3\noffload_queue = 9\nconnection_queue = 9\nqueue_order = lifo\n"           \
+    "queue_full = drop-tail\nbalance = least-connections\nbalance_connections = off\n"             \
+    "[http2]\nmax_concurrent_streams = 9\n"
+
+#define NOT(key, decider) key " has no effect without " decider "\n"
+#define EVENTS            "workers.model = events"
+#define QUEUE             "workers.model = pool or thread"
+#define NOTE_HTTP1(model) "model = " model " speaks HTTP/1 only: http2.enabled has no effect\n"
+#define NOTE_BALANCE      NOT("workers.balance", "workers.dispatch = master, or UNIX sockets")
+#define NOTES_OF_QUEUE    NOT("workers.queue_order", QUEUE) NOT("workers.queue_full", QUEUE)
+#define NOTES_OF_EVENTS(of_balance)                                                                \
+    NOT("workers.offload_threads", EVENTS)                                                         \
+    NOT("workers.offload_queue", EVENTS ", or users in [access]")                                  \
+    of_balance NOT("workers.balance_connections", EVENTS)                                          \
+        NOT("http2.max_concurrent_streams", EVENTS)
+
+static const struct {
+    const char *text, *notes;
+} note_cases[] = {
+    {"", ""},
+    /* each model with each dispatch */
+    {"[workers]\n" OF_MODELS, NOT("workers.connection_queue", QUEUE
+                                  ", or workers.dispatch = master") NOTES_OF_QUEUE NOTE_BALANCE},
+    {"[workers]\ndispatch = master\n" OF_MODELS, NOTES_OF_QUEUE},
+    {"[workers]\nmodel = pool\n" OF_MODELS, NOTE_HTTP1("pool") NOTES_OF_EVENTS(NOTE_BALANCE)},
+    {"[workers]\nmodel = pool\ndispatch = master\n" OF_MODELS,
+     NOTE_HTTP1("pool") NOTES_OF_EVENTS("")},
+    {"[workers]\nmodel = thread\n" OF_MODELS, NOTE_HTTP1("thread") NOTES_OF_EVENTS(NOTE_BALANCE)},
+    {"[workers]\nmodel = thread\ndispatch = master\n" OF_MODELS,
+     NOTE_HTTP1("thread") NOTES_OF_EVENTS("")},
+    {"[server]\nlisten = unix:/tmp/a\n[workers]\n" OF_MODELS, NOTES_OF_QUEUE},
+    {"[workers]\nmodel = pool\n[http2]\nenabled = off\n", ""},
+    /* other keys that decide */
+    {"[http2]\nenabled = off\nmax_concurrent_streams = 9\n",
+     NOT("http2.max_concurrent_streams", "http2.enabled = on")},
+    {"[connections]\nkeepalive = off\nkeepalive_timeout = 9s\nkeepalive_requests = 9\n"
+     "keepalive_max_open = 9\n",
+     NOT("connections.keepalive_requests", "connections.keepalive = on")
+         NOT("connections.keepalive_max_open", "connections.keepalive = on")},
+    {"[tls]\nkeys_process = off\nprotocols = modern\nsession_tickets = off\nsession_timeout = 1h\n",
+     NOT("tls.keys_process", "server.listen = https://ADDRESS")
+         NOT("tls.protocols", "server.listen = https://ADDRESS")
+             NOT("tls.session_tickets", "server.listen = https://ADDRESS")
+                 NOT("tls.session_timeout", "server.listen = https://ADDRESS")},
+    {"[server]\nlisten = https://*:443\n[tls]\ncertificate = c.pem\nsession_tickets = off\n"
+     "session_timeout = 1h\n",
+     NOT("tls.session_timeout", "tls.session_tickets = on")},
+    {"[host a.example b.example]\nhsts = max-age=9\n[host c.example]\nhsts = max-age=9\n"
+     "[host d.example]\nautoindex = on\n",
+     "certificate and hsts of 2 [host] sections (a.example) have no effect without server.listen = "
+     "https://ADDRESS\n"},
+    {"[limits]\nfailed_logins = 3\n",
+     NOT("limits.failed_logins", "metrics.users = FILE, or users in [access]")},
+    {"[cache]\nenabled = off\nsize = 1M\nmax_copy = 2K\npolicy = lru\ngzip_level = 1\n",
+     NOT("cache.size", "cache.enabled = on") NOT("cache.policy", "cache.enabled = on")
+         NOT("cache.gzip_level", "cache.enabled = on")},
+    {"[cache]\ncompress = off\nzstd_level = 1\n", NOT("cache.zstd_level", "cache.compress = on")},
+    {"[log]\naccess = off\nsample = 9\nfields = coding\n",
+     NOT("log.fields", "log.access = FILE, or one in a [host]")
+         NOT("log.sample", "log.access = FILE, or one in a [host]")},
+    {"[log]\naccess = off\nsample = 9\n[host a.example]\naccess_log = a.log\n", ""},
+    {"[log]\nfields = coding\n", NOT("log.fields", "log.format = json")},
+    {"[log]\nwhen_full = drop\nwait_timeout = 9s\nsummary_interval = 1m\nlevel = warn\n",
+     NOT("log.wait_timeout", "log.when_full = wait")
+         NOT("log.summary_interval", "log.level = info")},
+    {"[ratelimit]\nburst = 9\nexempt = ::1\n", NOT("ratelimit.burst", "ratelimit.enabled = on") NOT(
+                                                   "ratelimit.exempt", "ratelimit.enabled = on")},
+    {"[proxy]\ntrusted = ::1\n",
+     NOT("proxy.trusted", "proxy.field = X-Forwarded-For or Forwarded, or proxy.listen")},
+    {"[proxy]\ntrusted = ::1\nfield = Forwarded\n", ""},
+    {"[metrics]\nhosts = a.example\n", NOT("metrics.hosts", "metrics.listen = ADDRESS")},
+    {"[metrics]\nlisten = 127.0.0.1:1\nhosts = a.example\n", ""},
+    {"[acme]\nemail = a@a.example\nretry = 9m\n",
+     NOT("acme.email", "acme.enabled = on") NOT("acme.retry", "acme.enabled = on")},
+    {"[arithmetic]\nprefix = /a\n", NOT("arithmetic.prefix", "arithmetic.enabled = on")},
+};
+
+static void write_note(void *out, const char *note)
+{
+    fprintf(out, "%s\n", note);
+}
+
+static char *notes_of(const struct config *config, size_t subject, bool activated)
+{
+    char *notes;
+    size_t length;
+    FILE *out = open_memstream(&notes, &length);
+
+    assert_non_null(out);
+    config_notes(config, subject, activated, write_note, out);
+    assert_int_equal(fclose(out), 0);
+    return notes;
+}
+
+static void setting_without_effect_is_a_note(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(note_cases); i++) {
+        char *notes;
+
+        load(&loaded, note_cases[i].text, NULL);
+        assert_string_equal(loaded.messages, "");
+        notes = notes_of(&loaded.config, KEY_COUNT, false);
+        assert_string_equal(notes, note_cases[i].notes);
+        free(notes);
+        release(&loaded);
+    }
+}
+
+static void notes_obey_subject_and_sockets(void **state)
+{
+    static const struct {
+        size_t subject;
+        bool activated;
+        const char *notes;
+    } cases[] = {
+        {KEY_COUNT, false, NOTE_BALANCE NOT("tls.protocols", "server.listen = https://ADDRESS")},
+        {KEY_COUNT, true, ""},
+        {KEY_workers_model, false, ""},
+        {KEY_workers_dispatch, false, NOTE_BALANCE},
+        {KEY_workers_queue_order, false, NOT("workers.queue_order", QUEUE)}, /* a default */
+    };
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, "[workers]\nbalance = least-connections\n[tls]\nprotocols = modern\n", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *notes = notes_of(&loaded.config, cases[i].subject, cases[i].activated);
+
+        assert_string_equal(notes, cases[i].notes);
+        free(notes);
+    }
+    release(&loaded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -662,6 +801,8 @@ int main(void)
         cmocka_unit_test(garbage_prints_20_errors_and_a_count),
         cmocka_unit_test(more_than_64_addresses_is_one_error),
         cmocka_unit_test(unreadable_file_is_one_error),
+        cmocka_unit_test(setting_without_effect_is_a_note),
+        cmocka_unit_test(notes_obey_subject_and_sockets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
