@@ -107,10 +107,25 @@ static uint64_t count_cpus(void)
     return limit > 0 && limit < cpus ? limit : cpus;
 }
 
+uint32_t config_threads_of_model(const struct config *config, uint32_t model)
+{
+    uint32_t most = config->workers_max_threads - MODEL_ACCEPTORS(model);
+    uint64_t threads;
+
+    if (!config->threads_are_auto)
+        return config->workers_threads;
+    if (model == MODEL_EVENTS) /* the CPUs divided among the processes */
+        threads = count_cpus() / config->workers_processes;
+    else
+        threads = model == MODEL_POOL ? POOL_THREADS : most;
+    if (threads > most)
+        threads = most;
+    return threads > 0 ? (uint32_t)threads : 1;
+}
+
 void config_draft_complete(struct config_draft *draft)
 {
     struct config *config = draft->config;
-    uint64_t threads;
 
     for (size_t i = 0; i < config->server_listen.count; i++)
         for (size_t k = 0; k < config->proxy_listen.count; k++)
@@ -121,16 +136,8 @@ void config_draft_complete(struct config_draft *draft)
         cut_slash((char *)config->arithmetic_prefix);
     if (!draft->given[KEY_log_ring] && config->workers_max_threads > MANY_THREADS)
         config->log_ring = RING_OF_MANY_THREADS;
-    if (config->workers_threads != 0)
-        return;
-    /* auto, at least 1 and at most max_threads */
-    if (config->workers_model == MODEL_EVENTS) /* the CPUs divided among the processes */
-        threads = count_cpus() / config->workers_processes;
-    else
-        threads = config->workers_model == MODEL_POOL ? POOL_THREADS : UINT32_MAX;
-    if (threads > config->workers_max_threads - MODEL_ACCEPTORS(config->workers_model))
-        threads = config->workers_max_threads - MODEL_ACCEPTORS(config->workers_model);
-    config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
+    config->threads_are_auto = config->workers_threads == 0;
+    config->workers_threads = config_threads_of_model(config, config->workers_model);
 }
 
 /* Checking. */
@@ -336,7 +343,7 @@ const char *config_model_conflict(const struct config *config, uint32_t model)
         return NULL;
     if (config_needs_tls(config) && config->tls_keys_process)
         return "it cannot use the keys process: set tls.keys_process = off, or model = events";
-    if (config->workers_threads >= config->workers_max_threads)
+    if (config_threads_of_model(config, model) >= config->workers_max_threads)
         return "its acceptor needs a place: lower workers.threads, or raise workers.max_threads";
     return NULL;
 }

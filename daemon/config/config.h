@@ -192,6 +192,7 @@ struct config {
      * identifies it. None unless it is enabled.
      */
     struct config_words acme_names;
+    bool threads_are_auto;              /* workers_threads was auto: the model decides */
     struct config_users metrics_logins; /* those of metrics_users; none: no password is needed */
     char **origins;              /* [KEY_COUNT]: where each value was set; see config_origin() */
     struct config_words sources; /* their names, to which the lines point */

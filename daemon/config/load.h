@@ -44,6 +44,9 @@ void config_set_origin(struct config *config, size_t key, const char *origin);
 /* True if an address of server.listen has https://. */
 bool config_needs_tls(const struct config *config);
 
+/* The number of serving threads of a worker with MODEL: workers_threads, which may be auto. */
+uint32_t config_threads_of_model(const struct config *config, uint32_t model);
+
 /*
  * Why the workers cannot use MODEL with the other settings, with the key that decides; NULL: they
  * can.

@@ -117,6 +117,7 @@ struct control_reply command_threads(const struct call *call)
     if (master_resize(master, master->config->workers_processes, number, why, sizeof(why)) != 0)
         return command_reply(control_error("%s", why));
     command_log_number(call, "serving threads per worker", before, number);
+    master->config->threads_are_auto = false;
     command_changed_key(call, KEY_workers_threads);
     return command_reply_when(master, threads_settled, report_thread_number);
 }
@@ -250,10 +251,12 @@ struct control_reply command_model(const struct call *call)
         return command_reply(control_error("model %s: %s", worker_model_names[model], conflict));
     if ((uint32_t)model == before)
         return command_reply(report_model(master, before));
-    config->workers_model = (uint32_t)model;
     master->reload.model_before = before;
+    master->reload.threads_before = config->workers_threads;
+    config->workers_threads = config_threads_of_model(config, (uint32_t)model);
+    config->workers_model = (uint32_t)model;
     if (!reload_renew(master, RENEWAL_MODEL) || master->reload.previous == NULL) {
-        config->workers_model = before;
+        reload_restore_model(master);
         return command_reply(control_error("the model stays %s: %s", worker_model_names[before],
                                            master->reload.waiting || master->reload.refusal == NULL
                                                ? "a reload is under way"

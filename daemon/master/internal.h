@@ -144,9 +144,10 @@ struct reload {
     struct certificate_set *previous_set;
     struct roots previous_roots;
     uint32_t previous_generation;
-    bool waiting;           /* another reload has been requested meanwhile */
-    enum renewal renewal;   /* of the last attempt */
-    uint32_t model_before;  /* enum config_model, of the last RENEWAL_MODEL */
+    bool waiting;          /* another reload has been requested meanwhile */
+    enum renewal renewal;  /* of the last attempt */
+    uint32_t model_before; /* enum config_model, of the last RENEWAL_MODEL */
+    uint32_t threads_before;
     uint64_t started, done; /* numbers of attempts */
     uint64_t last_attempt;  /* 0: the last request was refused */
     char *last_failure;     /* NULL: the last attempt succeeded */
@@ -322,6 +323,9 @@ void reload_request_by(struct master *master, const char *by);
  * way: then call it again later. Errors are logged.
  */
 bool reload_renew(struct master *master, enum renewal renewal);
+
+/* After a RENEWAL_MODEL that failed: the configuration has the model and the threads from before. */
+void reload_restore_model(struct master *master);
 
 /* Stores for the metrics whether the last reload, or the start, was GOOD. */
 void reload_record(const struct master *master, bool good);

@@ -538,6 +538,12 @@ int act_commit_reload(struct master *master)
     return 0;
 }
 
+void reload_restore_model(struct master *master)
+{
+    master->config->workers_model = master->reload.model_before;
+    master->config->workers_threads = master->reload.threads_before;
+}
+
 int act_abandon_reload(struct master *master)
 {
     struct reload *reload = &master->reload;
@@ -555,7 +561,7 @@ int act_abandon_reload(struct master *master)
     free_config(master->config, reload->previous);
     master->config = reload->previous;
     if (reload->renewal == RENEWAL_MODEL)
-        master->config->workers_model = reload->model_before;
+        reload_restore_model(master);
     certificate_set_free(master->certificates.set);
     master->certificates.set = reload->previous_set;
     reload->previous_set = NULL;

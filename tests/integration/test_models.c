@@ -317,6 +317,30 @@ static void command_changes_the_queue(void **state)
     server_stop(server);
 }
 
+static json_int_t threads_after(const struct server *server, const char *line)
+{
+    json_t *answer = server_control(server, "%s", line);
+    json_int_t wanted = json_integer_value(json_object_get(answer, "wanted"));
+
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    return wanted;
+}
+
+static void command_model_applies_auto_threads(void **state)
+{
+    struct server *server = *state;
+
+    start(server, "pool", "kernel", "max_threads = 20\n");
+    assert_int_equal(threads_after(server, "model"), 16);
+    assert_int_equal(threads_after(server, "model thread"), 19);
+    assert_in_range(threads_after(server, "model events"), 1, 20);
+    assert_int_equal(threads_after(server, "model pool"), 16);
+    assert_int_equal(threads_after(server, "threads 3"), 3);
+    assert_int_equal(threads_after(server, "model thread"), 3);
+    server_stop(server);
+}
+
 /* Each request is answered and logged once, whatever changes meanwhile. */
 static void changes_lose_no_request(void **state)
 {
@@ -417,6 +441,7 @@ int main(void)
         TEST(status_counts_the_acceptor_apart),
         TEST(smallest_file_is_served_first),
         TEST(command_changes_the_queue),
+        TEST(command_model_applies_auto_threads),
         TEST(changes_lose_no_request),
         TEST(stop_serves_what_waits),
         TEST(impossible_settings_are_errors),
