@@ -219,7 +219,8 @@ static void connections_are_those_of_serving_threads(void **state)
     master.config->workers_balance_connections = false;
     expect_json(reply_to("balance"),
                 "{\"ok\":true,\"wanted\":\"off\",\"actual\":\"off\",\"connections\":["
-                "{\"worker\":0,\"threads\":[10]},{\"worker\":1,\"threads\":[12,13]}]}");
+                "{\"worker\":0,\"threads\":[10]},{\"worker\":1,\"threads\":[12,13]}],"
+                "\"notes\":[]}");
     expect_error("balance maybe", "invalid word 'maybe'");
     expect_done("balance on");
     assert_true(master.config->workers_balance_connections);
@@ -425,7 +426,7 @@ static void offload_threads_are_in_force_within_the_range(void **state)
         atomic_store(&block(1)->offload_actual, cases[i].actual);
         assert_int_equal(in_force(&result), cases[i].in_force);
     }
-    expect_json(report(&result), "{\"ok\":true,\"wanted\":\"2-4\",\"actual\":8}");
+    expect_json(report(&result), "{\"ok\":true,\"wanted\":\"2-4\",\"actual\":8,\"notes\":[]}");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) { /* threads cannot be started */
         result.token = clock_monotonic_ns() - 1;
         atomic_store(&block(1)->offload_actual, cases[i].actual);
