@@ -396,6 +396,18 @@ static bool is_finished(const struct serving_thread *thread)
            !has_connections(loop) && loop->context.first_waiting == NULL;
 }
 
+/* What a thread with one connection waits for. */
+static enum thread_state state_of_connection(const struct event_loop *loop)
+{
+    if (!TAILQ_EMPTY(&loop->connections[DEADLINE_SEND]))
+        return THREAD_STATE_WRITE;
+    if (!TAILQ_EMPTY(&loop->connections[DEADLINE_HEADER]) ||
+        !TAILQ_EMPTY(&loop->connections[DEADLINE_BODY]) ||
+        !TAILQ_EMPTY(&loop->connections[DEADLINE_LINGER]))
+        return THREAD_STATE_READ;
+    return THREAD_STATE_KEEPALIVE;
+}
+
 static enum thread_state state_between_requests(const struct event_loop *loop)
 {
     if (loop->mode != THREAD_SERVING)
@@ -405,7 +417,7 @@ static enum thread_state state_between_requests(const struct event_loop *loop)
     if (loop->acceptor)
         return listen_sockets_are_blocked(loop) ? THREAD_STATE_BLOCKED : THREAD_STATE_ACCEPT;
     if (has_connections(loop))
-        return THREAD_STATE_KEEPALIVE;
+        return loop->queue != NULL ? state_of_connection(loop) : THREAD_STATE_KEEPALIVE;
     return loop->queue != NULL ? THREAD_STATE_QUEUE : THREAD_STATE_IDLE;
 }
 

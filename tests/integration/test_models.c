@@ -80,6 +80,36 @@ static void thread_serves_one_connection_until_it_closes(void **state)
     }
 }
 
+/* Thread 0 is the acceptor. */
+static bool serves_in_state(const struct segment_reader *reader, enum thread_state state)
+{
+    return atomic_load(&segment_thread(&reader->map, 1)->activity.state) == state;
+}
+
+static void state_is_what_the_connection_waits_for(void **state)
+{
+    static char bytes[16 * 1024 * 1024]; /* more than the buffers of a socket */
+    struct server *server = *state;
+    struct segment_reader reader;
+    struct http_client client;
+
+    server_put(server, "/large", bytes, sizeof(bytes));
+    start(server, "pool", "kernel", "threads = 1\n");
+    server_attach(server, &reader);
+    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_QUEUE));
+    http_open(&client, server_port(server));
+    http_send(&client, "GET /a HTTP/1.1\r\n");
+    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_READ));
+    http_send(&client, "Host: x\r\n\r\n");
+    expect_status(&client, 200);
+    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_KEEPALIVE));
+    http_send(&client, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_WRITE));
+    http_close(&client);
+    segment_detach(&reader);
+    server_stop(server);
+}
+
 /* Its request and its end have arrived when a thread takes it. */
 static void client_that_left_the_queue_harms_nobody(void **state)
 {
@@ -435,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(thread_serves_one_connection_until_it_closes),
+        TEST(state_is_what_the_connection_waits_for),
         TEST(client_that_left_the_queue_harms_nobody),
         TEST(full_queue_drops_by_its_policy),
         TEST(full_queue_blocks),
