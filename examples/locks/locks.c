@@ -99,8 +99,8 @@ static void form_convoy(int number, unsigned *random)
 
 static void take_both(int number, unsigned *random)
 {
-    static const char *const lines[2][2] = {{"waits for a", "has a, waits for b"},
-                                            {"waits for b", "has b, waits for a"}};
+    static const char *const lines[2][3] = {{"waits for a", "has a", "has a, waits for b"},
+                                            {"waits for b", "has b", "has b, waits for a"}};
     int first = is_faulty() ? number : 0;
     uint64_t begin_ns = board_now();
 
@@ -108,6 +108,7 @@ static void take_both(int number, unsigned *random)
     board_lock(&mutexes[first]);
     show(lines[first][1], begin_ns, BOARD_COMPUTE);
     pause_us(1000, random);
+    show(lines[first][2], begin_ns, BOARD_COMPUTE);
     board_lock(&mutexes[1 - first]);
     show("has a and b", begin_ns, BOARD_COMPUTE);
     pthread_mutex_unlock(&mutexes[1 - first]);
