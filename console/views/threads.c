@@ -73,6 +73,7 @@ enum {
     SIDE_BY_SIDE_WIDTH = 70,
     LEGEND_MOST = 3,
     TALL = 16,
+    LOCKS_HEIGHT = 10,
     FOLDED_FROM = 24 /* threads */
 };
 
@@ -410,15 +411,17 @@ static void fill_thread_queue(struct cell *cells, const struct scene *scene,
     if (oldest > 0)
         summary_append(work->text, sizeof(work->text), work_width(scene), "oldest %s",
                        text_latency(text, oldest));
+    if (dropped > 0)
+        summary_append(work->text, sizeof(work->text), work_width(scene), "dropped %s",
+                       text_count(text, dropped));
     if (!isnan(taken)) {
         summary_append(work->text, sizeof(work->text), work_width(scene), "mean wait %s",
                        text_latency(text, taken > 0 ? wait / taken : NAN));
         summary_append(work->text, sizeof(work->text), work_width(scene), "taken/s %s",
                        text_count(text, taken));
     }
-    if (!isnan(dropped))
-        summary_append(work->text, sizeof(work->text), work_width(scene), "dropped %s",
-                       text_count(text, dropped));
+    if (dropped == 0)
+        summary_append(work->text, sizeof(work->text), work_width(scene), "dropped 0");
 }
 
 /* Models with a connection queue */
@@ -482,22 +485,36 @@ static uint32_t threads_locked(const struct snapshot *now, uint64_t *longest_ns)
     return count;
 }
 
-/* Writes a sentence about threads that wait for something that does not come. False: none does. */
-static bool describe_waiting(const struct scene *scene, bool queues, char *line, size_t size)
+/*
+ * Writes a sentence about threads that wait for something that does not come, a short one if WIDTH
+ * does not allow the other. False: none does.
+ */
+static bool describe_waiting(const struct scene *scene, bool queues, int width, char *line,
+                             size_t size)
 {
     double waiting = queues ? held_up(scene) : 0;
     uint64_t longest_ns = 0;
     uint32_t locked = threads_locked(model_now(scene->model), &longest_ns);
     char text[TEXT_SHORT];
+    int length = 0;
 
-    if (locked > 1)
-        snprintf(line, size, "%" PRIu32 " threads have waited for mutexes for %s: a deadlock?",
-                 locked, text_latency(text, (double)longest_ns));
-    else if (waiting > 0)
-        snprintf(line, size,
-                 "threads wait for their own clients; %s %s for a thread: +, :model events",
-                 text_count(text, waiting), waiting > 1 ? "others wait" : "other waits");
-    return locked > 1 || waiting > 0;
+    if (locked > 1) {
+        text_latency(text, (double)longest_ns);
+        length =
+            snprintf(line, size, "%" PRIu32 " threads have waited for mutexes for %s: a deadlock?",
+                     locked, text);
+        if (length > width)
+            snprintf(line, size, "%" PRIu32 " wait for locks %s: deadlock?", locked, text);
+    } else if (waiting > 0) {
+        text_count(text, waiting);
+        length = snprintf(
+            line, size, "threads wait for their own clients; %s %s for a thread: +, :model events",
+            text, waiting > 1 ? "others wait" : "other waits");
+        if (length > width)
+            snprintf(line, size, "%s %s for a thread: +, :model events", text,
+                     waiting > 1 ? "wait" : "waits");
+    }
+    return length > 0;
 }
 
 static void fill_queue(struct cell *cells, const struct scene *scene,
@@ -631,6 +648,7 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
         canvas, 0, own->mode == ONLY_LETTERS ? canvas->height - legend : canvas->height / 6 + 1,
         now);
     bool queues = has_queues(scene);
+    bool locks = queues && canvas->height >= LOCKS_HEIGHT;
     struct canvas rest, effect;
     char line[256];
 
@@ -642,12 +660,13 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
     used += strip_draw_legend(canvas, used, legend, now);
     used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
-    if (scene->moment != MOMENT_PAST && describe_waiting(scene, queues, line, sizeof(line))) {
+    if (scene->moment != MOMENT_PAST &&
+        describe_waiting(scene, queues, rest.width, line, sizeof(line))) {
         canvas_text(&rest, rest.height - 1, 0, TONE_WARN, line);
         rest = canvas_part(&rest, 0, 0, rest.height - 1, rest.width);
     }
     lines = own->mode == ONLY_LETTERS ? 0 : lines + 1;
-    effect = canvas_part(&rest, lines + queues, 0, rest.height - lines - queues, rest.width);
+    effect = canvas_part(&rest, lines + locks, 0, rest.height - lines - locks, rest.width);
     if (effect.height > EFFECT_MOST)
         effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
     else if (effect.height > EFFECT_LEAST) /* a blank line */
@@ -659,10 +678,10 @@ static void threads_draw(void *state, const struct scene *scene, const struct ca
 
         metric_panel_draw(&panel_requests, scene, &left, false);
         metric_panel_draw(queues ? &panel_queue_wait : &panel_latency, scene, &right, false);
-    } else if (!queues || lines > rest.height - 1) {
-        lines = rest.height - queues;
+    } else if (!locks || lines > rest.height - 1) {
+        lines = rest.height - locks;
     }
-    if (queues)
+    if (locks)
         draw_locks(scene, &rest, lines);
     rest = canvas_part(&rest, 0, 0, lines, rest.width);
     if (own->mode != ONLY_LETTERS)

@@ -102,6 +102,9 @@ static void threads_view_shows_a_connection_queue(void **state)
     TYPE_HIDES("\x1b", "Change the concurrency model");
     TYPE_SHOWS("e", "queue (order, when full, places): sff block 8");
     stage_end_console();
+    stage_console(10, 40, view, NULL);
+    ASSERT_SHOWS("  0.queue  ████ 8/8", "8 wait for a thread: +, :model events");
+    stage_end_console();
 }
 
 /* Idle offload threads are in the line of their queue; sorted, the list has only threads. */
