@@ -1,12 +1,7 @@
 #include "control_group.h"
 
 #include "patience.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,11 +3,7 @@
 #include "http_client.h"
 #include "patience.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,11 +1,7 @@
 #include "failing_server.h"
 
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,13 +1,7 @@
 #include "held_thread.h"
 
 #include "patience.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <stdio.h>

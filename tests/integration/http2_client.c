@@ -1,11 +1,7 @@
 #include "http2_client.h"
 
 #include "common/span.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <stdio.h>

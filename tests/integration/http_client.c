@@ -1,11 +1,7 @@
 #include "http_client.h"
 
 #include "patience.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

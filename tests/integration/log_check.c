@@ -2,11 +2,7 @@
 
 #include "patience.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <regex.h>
 #include <stdio.h>

@@ -7,11 +7,7 @@
 #include "common/macros.h"
 #include "patience.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

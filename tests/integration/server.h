@@ -11,6 +11,7 @@
 #define TESTS_SERVER_H
 
 #include "common/segment_reader.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,6 +28,15 @@ int server_set_up(void **state);
 
 /* cmocka teardown: kills what a failed test left, prints the output of the daemon, and frees. */
 int server_tear_down(void **state);
+
+/* A TEST() with such a server, whose name in it is SERVER. */
+#define SERVER_TEST(name)                                                                          \
+    static void name##_with(struct server *server);                                                \
+    TEST_WITH(name, server_set_up, server_tear_down)                                               \
+    {                                                                                              \
+        name##_with(*state);                                                                       \
+    }                                                                                              \
+    static void name##_with(struct server *server)
 
 /* Writes a file of the site atomically. PATH begins with '/'. */
 void server_put(const struct server *server, const char *path, const void *bytes, size_t length);

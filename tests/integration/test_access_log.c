@@ -10,11 +10,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -38,7 +34,7 @@ static struct load_plan plan_for(const struct server *server)
                               .body_length = sizeof(page) - 1};
 }
 
-static void response_is_one_line_in_combined_format(void **state)
+SERVER_TEST(response_is_one_line_in_combined_format)
 {
     static const struct {
         const char *request, *line; /* after the time */
@@ -58,7 +54,6 @@ static void response_is_one_line_in_combined_format(void **state)
         {"GET / HTTP/1.1\r\n\r\n", "\"GET / HTTP/1\\.1\" 400 [1-9][0-9]* \"-\" \"-\""},
         {"nonsense\r\n\r\n", "\"nonsense\" 400 [1-9][0-9]* \"-\" \"-\""},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     server_put_text(server, "/folder/file", "x");
@@ -78,7 +73,7 @@ static void response_is_one_line_in_combined_format(void **state)
     }
 }
 
-static void bytes_that_could_forge_a_line_are_escaped(void **state)
+SERVER_TEST(bytes_that_could_forge_a_line_are_escaped)
 {
     static const struct {
         const char *request, *escaped;
@@ -92,7 +87,6 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
          " \"\\x5c\\x22 200 1 \\x22-\" "},
         {"GET /a\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
     };
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_response response;
@@ -113,10 +107,9 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
     }
 }
 
-static void aborted_response_is_logged_with_bytes_sent(void **state)
+SERVER_TEST(aborted_response_is_logged_with_bytes_sent)
 {
     enum { LENGTH = 32 * 1024 * 1024 }; /* larger than the socket buffers */
-    struct server *server = *state;
     struct http_client client;
     char *bytes = calloc(1, LENGTH), *text;
     const struct linger reset = {.l_onoff = 1};
@@ -137,9 +130,8 @@ static void aborted_response_is_logged_with_bytes_sent(void **state)
     server_stop(server);
 }
 
-static void log_off_creates_no_file(void **state)
+SERVER_TEST(log_off_creates_no_file)
 {
-    struct server *server = *state;
     struct stat status;
 
     server_put_text(server, "/page.html", page);
@@ -155,7 +147,7 @@ static void log_off_creates_no_file(void **state)
  * The start fails if a log cannot be opened: otherwise the server would block once the rings are
  * full.
  */
-static void start_fails_if_log_cannot_be_opened(void **state)
+SERVER_TEST(start_fails_if_log_cannot_be_opened)
 {
     static const struct {
         const char *key, *words, *below; /* path: the server's directory and BELOW */
@@ -166,7 +158,6 @@ static void start_fails_if_log_cannot_be_opened(void **state)
         {"log.access", "cannot open the access log ", "/www/page.html/access.log", ENOTDIR},
         {"log.error", "cannot open the error log ", "/absent/error.log", ENOENT},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -198,9 +189,8 @@ static bool there_is_another_logger(const struct server *server, pid_t before)
     return now != 0 && now != before;
 }
 
-static void killed_logger_neither_loses_nor_repeats_lines(void **state)
+SERVER_TEST(killed_logger_neither_loses_nor_repeats_lines)
 {
-    struct server *server = *state;
     struct load_plan plan;
     struct load_result result;
     struct load *load;
@@ -237,9 +227,8 @@ static bool some_thread_waits_for_the_log(const struct segment_reader *reader)
     return false;
 }
 
-static void threads_wait_for_a_stopped_logger_and_resume(void **state)
+SERVER_TEST(threads_wait_for_a_stopped_logger_and_resume)
 {
-    struct server *server = *state;
     struct segment_reader reader;
     struct load_plan plan;
     struct load_result result;
@@ -334,12 +323,11 @@ static void fill_rings(const struct server *server, struct http_client *clients,
  * Downloads in progress move to the remaining thread, whose ring is full. They must wait there
  * until it has room for their lines.
  */
-static void responses_moved_between_threads_lose_no_line(void **state)
+SERVER_TEST(responses_moved_between_threads_lose_no_line)
 {
     enum { DOWNLOADS = 12, FILLERS = 24, FILLED = FILLERS * 500 };
     struct http_client downloads[DOWNLOADS], fillers[FILLERS];
     static char large[LARGE];
-    struct server *server = *state;
     struct http_response response;
     pid_t logger;
 
@@ -408,11 +396,10 @@ static void finish_stream(struct http2_client *client)
 }
 
 /* Streams that are being sent reserve space for their records, on the thread where they are. */
-static void moved_streams_leave_others_their_space(void **state)
+SERVER_TEST(moved_streams_leave_others_their_space)
 {
     enum { STREAMS = 40, RESPONSES = 400 /* too many for a quarter of the ring */ };
     static char large[100 * 1000];
-    struct server *server = *state;
     struct http2_client client[STREAMS];
     struct segment_reader segment;
     struct http_client other;
@@ -452,9 +439,8 @@ static void moved_streams_leave_others_their_space(void **state)
     assert_int_equal(log_count_lines(server), RESPONSES + count);
 }
 
-static void threads_drop_and_count_records_with_when_full_drop(void **state)
+SERVER_TEST(threads_drop_and_count_records_with_when_full_drop)
 {
-    struct server *server = *state;
     struct load_plan plan;
     struct load_result result;
     struct load *load;
@@ -484,9 +470,8 @@ static void threads_drop_and_count_records_with_when_full_drop(void **state)
     server_stop(server);
 }
 
-static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
+SERVER_TEST(full_disk_with_when_full_drop_does_not_stop_the_server)
 {
-    struct server *server = *state;
     struct load_plan plan;
     struct load_result result;
     struct load *load;
@@ -552,20 +537,19 @@ static void write_log_to_full_disk_with_wait(struct server *server, const char *
     server_stop(server);
 }
 
-static void full_disk_with_when_full_wait_delays_and_does_not_stop_the_server(void **state)
+SERVER_TEST(full_disk_with_when_full_wait_delays_and_does_not_stop_the_server)
 {
-    write_log_to_full_disk_with_wait(*state, "workers.model=events");
+    write_log_to_full_disk_with_wait(server, "workers.model=events");
 }
 
 /* The threads end with their connections, but their shortage is the worker's. */
-static void full_disk_with_a_thread_per_connection_is_one_event_per_worker(void **state)
+SERVER_TEST(full_disk_with_a_thread_per_connection_is_one_event_per_worker)
 {
-    write_log_to_full_disk_with_wait(*state, "workers.model=thread");
+    write_log_to_full_disk_with_wait(server, "workers.model=thread");
 }
 
-static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
+SERVER_TEST(server_that_waits_for_a_full_disk_can_be_stopped)
 {
-    struct server *server = *state;
     struct segment_reader reader;
     struct load_plan plan;
     struct load_result result;
@@ -586,28 +570,4 @@ static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
     server_stopped_with(server, EXIT_FAILURE); /* lines are lost */
     result = load_finish(load);
     assert_int_equal(result.wrong, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(response_is_one_line_in_combined_format),
-        TEST(bytes_that_could_forge_a_line_are_escaped),
-        TEST(aborted_response_is_logged_with_bytes_sent),
-        TEST(log_off_creates_no_file),
-        TEST(start_fails_if_log_cannot_be_opened),
-        TEST(killed_logger_neither_loses_nor_repeats_lines),
-        TEST(threads_wait_for_a_stopped_logger_and_resume),
-        TEST(responses_moved_between_threads_lose_no_line),
-        TEST(moved_streams_leave_others_their_space),
-        TEST(threads_drop_and_count_records_with_when_full_drop),
-        TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
-        TEST(full_disk_with_when_full_wait_delays_and_does_not_stop_the_server),
-        TEST(full_disk_with_a_thread_per_connection_is_one_event_per_worker),
-        TEST(server_that_waits_for_a_full_disk_can_be_stopped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

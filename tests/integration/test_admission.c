@@ -8,18 +8,16 @@
 #include "common/macros.h"
 #include "common/segment_reader.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include "patience.h"
+#include "tests/test.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct test_fixture test_fixture = {server_set_up, server_tear_down};
 
 static int status_of(const struct server *server, const char *request, char *retry, size_t size)
 {
@@ -40,9 +38,8 @@ static int status_of(const struct server *server, const char *request, char *ret
 #define BEGUN       "GET /a HTTP/1.1\r\n"
 
 /* The test is too short for a refill, because the rate is one per second. */
-static void client_over_rate_limit_gets_429(void **state)
+SERVER_TEST(client_over_rate_limit_gets_429)
 {
-    struct server *server = *state;
     char retry[32];
     int limited = 0;
 
@@ -66,9 +63,8 @@ static void client_over_rate_limit_gets_429(void **state)
 }
 
 /* More requests pass if the test takes longer than a second. */
-static void rate_limit_sends_error_page_and_keeps_connection(void **state)
+SERVER_TEST(rate_limit_sends_error_page_and_keeps_connection)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
     int limited = 0;
@@ -96,10 +92,8 @@ static void rate_limit_sends_error_page_and_keeps_connection(void **state)
     server_stop(server);
 }
 
-static void exempt_client_has_no_rate_limit(void **state)
+SERVER_TEST(exempt_client_has_no_rate_limit)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a", "a");
     server_start(server, "ratelimit.enabled=on", "ratelimit.requests_per_second=1",
                  "ratelimit.burst=1", "ratelimit.exempt=192.0.2.0/24 127.0.0.0/8", NULL);
@@ -109,9 +103,8 @@ static void exempt_client_has_no_rate_limit(void **state)
     server_stop(server);
 }
 
-static void rate_limited_clients_are_published(void **state)
+SERVER_TEST(rate_limited_clients_are_published)
 {
-    struct server *server = *state;
     struct segment_reader reader;
     uint64_t rejected = 0;
 
@@ -193,14 +186,14 @@ static void try_most(struct server *server, const char *dispatch)
     server_stop(server);
 }
 
-static void connections_over_the_maximum_wait(void **state)
+SERVER_TEST(connections_over_the_maximum_wait)
 {
-    try_most(*state, "workers.dispatch=kernel");
+    try_most(server, "workers.dispatch=kernel");
 }
 
-static void connections_over_the_maximum_wait_with_dispatch_master(void **state)
+SERVER_TEST(connections_over_the_maximum_wait_with_dispatch_master)
 {
-    try_most(*state, "workers.dispatch=master");
+    try_most(server, "workers.dispatch=master");
 }
 
 /* Two more connections than allowed; all others are idle. */
@@ -225,19 +218,19 @@ static void try_idle(struct server *server, const char *dispatch, const char *pr
     server_stop(server);
 }
 
-static void idle_connections_are_closed_for_new_ones_at_the_maximum(void **state)
+SERVER_TEST(idle_connections_are_closed_for_new_ones_at_the_maximum)
 {
-    try_idle(*state, "workers.dispatch=kernel", "workers.processes=1");
+    try_idle(server, "workers.dispatch=kernel", "workers.processes=1");
 }
 
-static void idle_connections_of_all_workers_are_closed_at_the_maximum(void **state)
+SERVER_TEST(idle_connections_of_all_workers_are_closed_at_the_maximum)
 {
-    try_idle(*state, "workers.dispatch=kernel", "workers.processes=3");
+    try_idle(server, "workers.dispatch=kernel", "workers.processes=3");
 }
 
-static void idle_connections_are_closed_at_the_maximum_with_dispatch_master(void **state)
+SERVER_TEST(idle_connections_are_closed_at_the_maximum_with_dispatch_master)
 {
-    try_idle(*state, "workers.dispatch=master", "workers.processes=3");
+    try_idle(server, "workers.dispatch=master", "workers.processes=3");
 }
 
 static void an_address_has_so_many_connections(void **state, const char *dispatch)
@@ -266,20 +259,19 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
     server_stop(server);
 }
 
-static void connections_over_max_per_ip_get_503(void **state)
+TEST(connections_over_max_per_ip_get_503)
 {
     an_address_has_so_many_connections(state, "workers.dispatch=kernel");
 }
 
-static void connections_over_max_per_ip_get_503_with_dispatch_master(void **state)
+TEST(connections_over_max_per_ip_get_503_with_dispatch_master)
 {
     an_address_has_so_many_connections(state, "workers.dispatch=master");
 }
 
 /* A connection that moves to another worker stays counted and is not rejected. */
-static void connection_count_moves_with_connections(void **state)
+SERVER_TEST(connection_count_moves_with_connections)
 {
-    struct server *server = *state;
     struct http_client clients[6];
     struct http_response response;
 
@@ -315,10 +307,9 @@ static bool is_its_last(struct http_client *client)
 }
 
 /* A reload closes no connection at once. Excess connections close after their next response. */
-static void lower_max_per_ip_applies_to_open_connections(void **state)
+SERVER_TEST(lower_max_per_ip_applies_to_open_connections)
 {
     enum { OPEN = 6, MOST = 2 };
-    struct server *server = *state;
     struct http_client clients[OPEN];
 
     server_put_text(server, "/a", "a");
@@ -342,10 +333,9 @@ static void lower_max_per_ip_applies_to_open_connections(void **state)
 }
 
 /* After a reload with a lower maximum, idle connections are closed. */
-static void lower_max_closes_idle_connections(void **state)
+SERVER_TEST(lower_max_closes_idle_connections)
 {
     enum { OPEN = 6, MOST = 2 };
-    struct server *server = *state;
     struct http_client clients[OPEN];
 
     server_put_text(server, "/a", "a");
@@ -362,9 +352,8 @@ static void lower_max_closes_idle_connections(void **state)
 }
 
 /* Connections of a killed worker are no longer counted. */
-static void killed_worker_releases_its_connection_counts(void **state)
+SERVER_TEST(killed_worker_releases_its_connection_counts)
 {
-    struct server *server = *state;
     struct http_client clients[3];
     pid_t worker;
 
@@ -381,9 +370,8 @@ static void killed_worker_releases_its_connection_counts(void **state)
     server_stop(server);
 }
 
-static void connections_stay_open_up_to_keepalive_max_open(void **state)
+SERVER_TEST(connections_stay_open_up_to_keepalive_max_open)
 {
-    struct server *server = *state;
     struct http_client clients[3], last;
     struct http_response response;
 
@@ -406,45 +394,4 @@ static void connections_stay_open_up_to_keepalive_max_open(void **state)
     for (int i = 0; i < 3; i++)
         http_close(&clients[i]);
     server_stop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(client_over_rate_limit_gets_429, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(rate_limit_sends_error_page_and_keeps_connection,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(exempt_client_has_no_rate_limit, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(rate_limited_clients_are_published, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_over_the_maximum_wait, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_over_the_maximum_wait_with_dispatch_master,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(idle_connections_are_closed_for_new_ones_at_the_maximum,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(idle_connections_of_all_workers_are_closed_at_the_maximum,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(
-            idle_connections_are_closed_at_the_maximum_with_dispatch_master, server_set_up,
-            server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503_with_dispatch_master,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(connection_count_moves_with_connections, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(lower_max_per_ip_applies_to_open_connections, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(lower_max_closes_idle_connections, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(killed_worker_releases_its_connection_counts, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_stay_open_up_to_keepalive_max_open,
-                                        server_set_up, server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

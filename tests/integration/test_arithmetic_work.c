@@ -5,11 +5,7 @@
 
 #include "common/macros.h"
 #include "common/segment_reader.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -17,12 +13,11 @@
 
 enum { CLIENTS = 12 };
 
-static void full_queue_is_503(void **state)
+SERVER_TEST(full_queue_is_503)
 {
     static const char request[] =
         "GET /arithmetic/square?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
     struct http_client clients[CLIENTS];
-    struct server *server = *state;
     int done = 0, rejected = 0;
 
     server_start(server, "arithmetic.enabled=on", "workers.processes=1", "workers.threads=1",
@@ -51,20 +46,17 @@ static void full_queue_is_503(void **state)
     server_stop(server);
 }
 
-static void arithmetic_is_off_by_default(void **state)
+SERVER_TEST(arithmetic_is_off_by_default)
 {
-    struct server *server = *state;
-
     server_start(server, NULL);
     http_expect(server_port(server), "/arithmetic/square?n=3", 404);
     server_stop(server);
 }
 
 /* The client disconnects before the job is done. */
-static void job_of_disconnected_client_is_harmless(void **state)
+SERVER_TEST(job_of_disconnected_client_is_harmless)
 {
     static const char request[] = "GET /arithmetic/cube?n=3&work=50ms HTTP/1.1\r\nHost: h\r\n\r\n";
-    struct server *server = *state;
 
     server_start(server, "arithmetic.enabled=on", NULL);
     for (int i = 0; i < 8; i++) {
@@ -102,11 +94,10 @@ static bool has_bytes(const struct http_client *client, int patience_ms)
 }
 
 /* A busy machine may hide a job from this process for all of its time, so that one of several must be seen. */
-static void running_job_is_published(void **state)
+SERVER_TEST(running_job_is_published)
 {
     enum { TIMES = 100 };
     static const char request[] = "GET /arithmetic/cube?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
-    struct server *server = *state;
     struct segment_reader reader;
     struct http_client client;
     bool seen = false;
@@ -129,18 +120,4 @@ static void running_job_is_published(void **state)
     http_close(&client);
     segment_detach(&reader);
     server_stop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(full_queue_is_503, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(arithmetic_is_off_by_default, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(job_of_disconnected_client_is_harmless, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(running_job_is_published, server_set_up, server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,13 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct test_fixture test_fixture = {server_set_up, server_tear_down};
 
 enum { CLIENTS = 40, THREADS = 4, PAUSE_MS = 10 };
 
@@ -164,7 +162,7 @@ static void await_settled(const struct scene *scene, uint32_t threads)
     } while (!is_settled(scene, threads) || moved_uneven(scene) != uneven);
 }
 
-static void added_threads_take_their_share_of_connections(void **state)
+TEST(added_threads_take_their_share_of_connections)
 {
     static const uint64_t half[] = {CLIENTS / 2, CLIENTS / 2}, quarter[] = {10, 10, 10, 10};
     struct scene scene;
@@ -190,7 +188,7 @@ static void added_threads_take_their_share_of_connections(void **state)
 }
 
 /* The reply comes when the connections have followed. */
-static void reply_shows_connections_of_each_thread(void **state)
+TEST(reply_shows_connections_of_each_thread)
 {
     struct scene scene;
     json_t *reply;
@@ -208,7 +206,7 @@ static void reply_shows_connections_of_each_thread(void **state)
     end(&scene);
 }
 
-static void first_half_of_a_request_moves_with_its_connection(void **state)
+TEST(first_half_of_a_request_moves_with_its_connection)
 {
     const size_t half = strlen(request) / 2;
     uint64_t received;
@@ -232,7 +230,7 @@ static void first_half_of_a_request_moves_with_its_connection(void **state)
     end(&scene);
 }
 
-static void balance_off_keeps_connections_where_they_are(void **state)
+TEST(balance_off_keeps_connections_where_they_are)
 {
     static const uint64_t half[] = {CLIENTS / 2, CLIENTS / 2};
     struct scene scene;
@@ -250,7 +248,7 @@ static void balance_off_keeps_connections_where_they_are(void **state)
 }
 
 /* The connections of an exiting thread go to those with the fewest. */
-static void connections_of_an_exiting_thread_are_spread(void **state)
+TEST(connections_of_an_exiting_thread_are_spread)
 {
     static const uint64_t quarter[] = {10, 10, 10, 10}, third[] = {14, 13, 13};
     struct scene scene;
@@ -291,7 +289,7 @@ static bool load_evenly(struct scene *scene)
  * Without a change, even load moves nothing. It is not even while a thread or the test gets no
  * processor time: what moves then, or in the five seconds after it, does not count.
  */
-static void even_load_moves_no_connection(void **state)
+TEST(even_load_moves_no_connection)
 {
     static const uint64_t quarter[] = {10, 10, 10, 10};
     struct scene scene;
@@ -332,14 +330,14 @@ static void added_worker_takes_its_share(struct scene *scene, void **state, cons
     end(scene);
 }
 
-static void added_worker_takes_its_share_with_dispatch_kernel(void **state)
+TEST(added_worker_takes_its_share_with_dispatch_kernel)
 {
     struct scene scene;
 
     added_worker_takes_its_share(&scene, state, "workers.dispatch=kernel");
 }
 
-static void added_worker_takes_its_share_with_dispatch_master(void **state)
+TEST(added_worker_takes_its_share_with_dispatch_master)
 {
     struct scene scene;
 
@@ -347,7 +345,7 @@ static void added_worker_takes_its_share_with_dispatch_master(void **state)
 }
 
 /* The looks for uneven load follow each other whether or not the connections have arrived. */
-static void connections_on_their_way_are_not_moved_again(void **state)
+TEST(connections_on_their_way_are_not_moved_again)
 {
     struct scene scene;
     pid_t workers[2], thread;
@@ -373,7 +371,7 @@ static void connections_on_their_way_are_not_moved_again(void **state)
     end(&scene);
 }
 
-static void balance_off_keeps_connections_in_their_worker(void **state)
+TEST(balance_off_keeps_connections_in_their_worker)
 {
     struct scene scene;
 
@@ -389,10 +387,8 @@ static void balance_off_keeps_connections_in_their_worker(void **state)
 }
 
 /* Balancing is turned off while a worker that was added waits for its connections. */
-static void workers_settle_although_balance_is_turned_off(void **state)
+SERVER_TEST(workers_settle_although_balance_is_turned_off)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     server_start(server, "workers.processes=1", NULL);
     for (int i = 0; i < 10; i++) {
@@ -407,9 +403,8 @@ static void workers_settle_although_balance_is_turned_off(void **state)
 }
 
 /* Threads come and go while their numbers are being evened out. */
-static void growing_and_shrinking_under_load_loses_no_request(void **state)
+SERVER_TEST(growing_and_shrinking_under_load_loses_no_request)
 {
-    struct server *server = *state;
     struct load_plan plan;
     struct load_result result;
     struct load *load;
@@ -441,26 +436,4 @@ static void growing_and_shrinking_under_load_loses_no_request(void **state)
                          server_metric(server, "connections_moved_uneven"));
     server_expect_metric(server, "connections_open", 0);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(added_threads_take_their_share_of_connections),
-        TEST(reply_shows_connections_of_each_thread),
-        TEST(first_half_of_a_request_moves_with_its_connection),
-        TEST(balance_off_keeps_connections_where_they_are),
-        TEST(connections_of_an_exiting_thread_are_spread),
-        TEST(even_load_moves_no_connection),
-        TEST(added_worker_takes_its_share_with_dispatch_kernel),
-        TEST(added_worker_takes_its_share_with_dispatch_master),
-        TEST(connections_on_their_way_are_not_moved_again),
-        TEST(balance_off_keeps_connections_in_their_worker),
-        TEST(workers_settle_although_balance_is_turned_off),
-        TEST(growing_and_shrinking_under_load_loses_no_request),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

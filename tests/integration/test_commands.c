@@ -11,11 +11,7 @@
 
 #include "common/control_client.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <grp.h>
 #include <stdio.h>
@@ -89,10 +85,8 @@ static void expect_config(const struct server *server, const char *name, const c
 /* With a long revalidate time, a changed file becomes visible only by a command. */
 #define LONG_LIVED "cache.revalidate=1h"
 
-static void cache_flush_empties_every_cache(void **state)
+SERVER_TEST(cache_flush_empties_every_cache)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a", "one");
     server_start(server, LONG_LIVED, "workers.processes=3", NULL);
     for (int i = 0; i < 50; i++)
@@ -105,7 +99,7 @@ static void cache_flush_empties_every_cache(void **state)
     server_stop(server);
 }
 
-static void cache_purge_removes_one_path_or_a_prefix(void **state)
+SERVER_TEST(cache_purge_removes_one_path_or_a_prefix)
 {
     static const struct {
         const char *purge;
@@ -113,7 +107,6 @@ static void cache_purge_removes_one_path_or_a_prefix(void **state)
     } cases[] = {{"/dir/a", "new", "old", "old"}, {"/dir/", "new", "new", "old"},
                  {"/di*", "new", "new", "old"},   {"/dir/a*", "new", "old", "old"},
                  {"/dir", "old", "old", "old"},   {"/", "new", "new", "new"}};
-    struct server *server = *state;
     static const char *const paths[] = {"/dir/a", "/dir/b", "/other"};
 
     server_put_text(server, "/dir/a", "old");
@@ -134,10 +127,9 @@ static void cache_purge_removes_one_path_or_a_prefix(void **state)
     server_stop(server);
 }
 
-static void cache_size_shrinks_and_grows_caches(void **state)
+SERVER_TEST(cache_size_shrinks_and_grows_caches)
 {
     enum { FILES = 60, BYTES = 20 * 1024 };
-    struct server *server = *state;
     char *bytes = calloc(1, BYTES), path[16];
 
     assert_non_null(bytes);
@@ -162,9 +154,8 @@ static void cache_size_shrinks_and_grows_caches(void **state)
     server_stop(server);
 }
 
-static void cache_policy_changes_under_load(void **state)
+SERVER_TEST(cache_policy_changes_under_load)
 {
-    struct server *server = *state;
     struct load *load;
     struct load_result result;
 
@@ -184,11 +175,10 @@ static void cache_policy_changes_under_load(void **state)
     server_stop(server);
 }
 
-static void cache_commands_fail_if_cache_is_off(void **state)
+SERVER_TEST(cache_commands_fail_if_cache_is_off)
 {
     static const char *const lines[] = {"cache-flush", "cache-purge /", "cache-size",
                                         "cache-policy lru"};
-    struct server *server = *state;
 
     server_start(server, "cache.enabled=off", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
@@ -198,9 +188,8 @@ static void cache_commands_fail_if_cache_is_off(void **state)
 
 /* --- Configuration and logs --- */
 
-static void config_shows_the_source_of_each_value(void **state)
+SERVER_TEST(config_shows_the_source_of_each_value)
 {
-    struct server *server = *state;
     json_t *all;
 
     server_start(server, "connections.backlog=77", NULL);
@@ -221,10 +210,8 @@ static void config_shows_the_source_of_each_value(void **state)
     server_stop(server);
 }
 
-static void ratelimit_takes_effect_at_once(void **state)
+SERVER_TEST(ratelimit_takes_effect_at_once)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     for (int i = 0; i < 10; i++)
@@ -243,10 +230,9 @@ static void ratelimit_takes_effect_at_once(void **state)
 }
 
 /* Each response has a complete line in one of the two files. */
-static void reopen_logs_loses_no_line(void **state)
+SERVER_TEST(reopen_logs_loses_no_line)
 {
     enum { ROUNDS = 5 };
-    struct server *server = *state;
     char old[ROUNDS][SCRATCH_PATH_MAX + 8];
     struct load_result result;
     struct load *load;
@@ -284,9 +270,8 @@ static void reopen_logs_loses_no_line(void **state)
 }
 
 /* The directory of the access log is moved away and comes back. */
-static void logs_that_cannot_be_reopened_stay_in_use(void **state)
+SERVER_TEST(logs_that_cannot_be_reopened_stay_in_use)
 {
-    struct server *server = *state;
     char directory[SCRATCH_PATH_MAX], away[SCRATCH_PATH_MAX + 8], option[SCRATCH_PATH_MAX + 32];
 
     snprintf(directory, sizeof(directory), "%s/logs", server_directory(server));
@@ -306,7 +291,7 @@ static void logs_that_cannot_be_reopened_stay_in_use(void **state)
     server_stop(server);
 }
 
-static void changes_are_events_with_the_uid(void **state)
+SERVER_TEST(changes_are_events_with_the_uid)
 {
     static const struct {
         const char *line, *words;
@@ -317,7 +302,6 @@ static void changes_are_events_with_the_uid(void **state)
                  {"log-level debug", "log level changed from info to debug, by uid "},
                  {"reopen-logs", "logs reopened, by uid "},
                  {"restart 0", "restart of worker 0, by uid "}};
-    struct server *server = *state;
     char pid[32];
 
     server_start(server, NULL);
@@ -386,22 +370,21 @@ static void restart_all_under_load(struct server *server, const char *option, co
     server_stop(server);
 }
 
-static void restart_all_under_load_loses_no_request(void **state)
+SERVER_TEST(restart_all_under_load_loses_no_request)
 {
-    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=16");
-    restart_all_under_load(*state, "workers.dispatch=master", "workers.max_processes=16");
+    restart_all_under_load(server, "workers.dispatch=kernel", "workers.max_processes=16");
+    restart_all_under_load(server, "workers.dispatch=master", "workers.max_processes=16");
 }
 
-static void restart_all_without_spare_slots_loses_no_request(void **state)
+SERVER_TEST(restart_all_without_spare_slots_loses_no_request)
 {
-    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=3");
-    restart_all_under_load(*state, "workers.dispatch=master", "workers.max_processes=3");
+    restart_all_under_load(server, "workers.dispatch=kernel", "workers.max_processes=3");
+    restart_all_under_load(server, "workers.dispatch=master", "workers.max_processes=3");
 }
 
 /* The worker is stopped, and the watchdog leaves it alone. */
-static void command_that_a_worker_ignores_gets_an_error(void **state)
+SERVER_TEST(command_that_a_worker_ignores_gets_an_error)
 {
-    struct server *server = *state;
     pid_t worker;
 
     server_start(server, "workers.processes=1", "workers.heartbeat_timeout=1h",
@@ -415,9 +398,8 @@ static void command_that_a_worker_ignores_gets_an_error(void **state)
     server_stop(server);
 }
 
-static void restart_replaces_one_worker(void **state)
+SERVER_TEST(restart_replaces_one_worker)
 {
-    struct server *server = *state;
     pid_t before[16];
 
     server_put_text(server, "/a", "a");
@@ -431,9 +413,8 @@ static void restart_replaces_one_worker(void **state)
     server_stop(server);
 }
 
-static void drain_under_load_loses_no_request(void **state)
+SERVER_TEST(drain_under_load_loses_no_request)
 {
-    struct server *server = *state;
     struct load_result result;
     struct load *load;
     pid_t pids[16];
@@ -456,9 +437,8 @@ static void drain_under_load_loses_no_request(void **state)
     server_stop(server);
 }
 
-static void stop_now_does_not_wait_for_requests(void **state)
+SERVER_TEST(stop_now_does_not_wait_for_requests)
 {
-    struct server *server = *state;
     struct http_client client;
 
     server_put_text(server, "/a", "a");
@@ -500,11 +480,10 @@ static int as_nobody(const struct server *server, const char *line)
     return WEXITSTATUS(status);
 }
 
-static void control_group_can_read_but_not_change(void **state)
+SERVER_TEST(control_group_can_read_but_not_change)
 {
     static const char *const looking[] = {"ping", "status", "threads", "config", "cache-size"};
     static const char *const touching[] = {"threads 3", "stop", "cache-flush", "log-level debug"};
-    struct server *server = *state;
     char directory[SCRATCH_PATH_MAX];
 
     if (geteuid() != 0)
@@ -521,31 +500,4 @@ static void control_group_can_read_but_not_change(void **state)
         assert_int_equal(as_nobody(server, touching[i]), 0);
     server_do(server, "threads 3");
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(cache_flush_empties_every_cache),
-        TEST(cache_purge_removes_one_path_or_a_prefix),
-        TEST(cache_size_shrinks_and_grows_caches),
-        TEST(cache_policy_changes_under_load),
-        TEST(cache_commands_fail_if_cache_is_off),
-        TEST(config_shows_the_source_of_each_value),
-        TEST(ratelimit_takes_effect_at_once),
-        TEST(reopen_logs_loses_no_line),
-        TEST(logs_that_cannot_be_reopened_stay_in_use),
-        TEST(changes_are_events_with_the_uid),
-        TEST(restart_all_under_load_loses_no_request),
-        TEST(restart_all_without_spare_slots_loses_no_request),
-        TEST(command_that_a_worker_ignores_gets_an_error),
-        TEST(restart_replaces_one_worker),
-        TEST(drain_under_load_loses_no_request),
-        TEST(stop_now_does_not_wait_for_requests),
-        TEST(control_group_can_read_but_not_change),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

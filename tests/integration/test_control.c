@@ -8,11 +8,7 @@
 #include "common/control_client.h"
 #include "common/macros.h"
 #include "common/tables.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -98,9 +94,8 @@ static const char *text_in(const json_t *object, const char *key)
 
 /* --- The commands --- */
 
-static void ping_reports_name_and_version(void **state)
+SERVER_TEST(ping_reports_name_and_version)
 {
-    struct server *server = *state;
     json_t *reply;
 
     server_start(server, NULL);
@@ -112,9 +107,8 @@ static void ping_reports_name_and_version(void **state)
     server_stop(server);
 }
 
-static void status_has_all_counters_and_processes(void **state)
+SERVER_TEST(status_has_all_counters_and_processes)
 {
-    struct server *server = *state;
     json_t *status;
     const json_t *metrics, *workers;
 
@@ -143,10 +137,8 @@ static double status_number(const struct server *server, const char *object, con
     return value;
 }
 
-static void status_counts_each_status_and_derives_figures(void **state)
+SERVER_TEST(status_counts_each_status_and_derives_figures)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     for (int i = 0; i < 4; i++)
@@ -169,9 +161,8 @@ static void status_counts_each_status_and_derives_figures(void **state)
     server_stop(server);
 }
 
-static void help_lists_every_command(void **state)
+SERVER_TEST(help_lists_every_command)
 {
-    struct server *server = *state;
     json_t *all, *one;
 
     server_start(server, NULL);
@@ -192,14 +183,13 @@ static void help_lists_every_command(void **state)
 }
 
 /* The reply to a change follows when it is in force; later commands see the new number. */
-static void changes_are_in_force_at_the_reply(void **state)
+SERVER_TEST(changes_are_in_force_at_the_reply)
 {
     static const struct {
         const char *command;
         int number;
     } cases[] = {{"threads", 5}, {"threads", 1}, {"threads", 2}, {"workers", 4},
                  {"workers", 1}, {"workers", 2}, {"threads", 2}};
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
@@ -220,13 +210,12 @@ static void changes_are_in_force_at_the_reply(void **state)
     server_stop(server);
 }
 
-static void offload_threads_takes_number_or_range(void **state)
+SERVER_TEST(offload_threads_takes_number_or_range)
 {
     static const struct {
         const char *range;
         int least, most; /* total of all workers */
     } cases[] = {{"3", 6, 6}, {"2-5", 4, 10}, {"1", 2, 2}, {"64", 128, 128}, {"1-1", 2, 2}};
-    struct server *server = *state;
 
     server_start(server, "workers.processes=2", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -239,10 +228,9 @@ static void offload_threads_takes_number_or_range(void **state)
     server_stop(server);
 }
 
-static void log_level_is_shown_and_set(void **state)
+SERVER_TEST(log_level_is_shown_and_set)
 {
     static const char *const levels[] = {"debug", "warn", "error", "info"};
-    struct server *server = *state;
     json_t *reply;
 
     server_start(server, NULL);
@@ -255,7 +243,7 @@ static void log_level_is_shown_and_set(void **state)
     server_stop(server);
 }
 
-static void invalid_commands_get_an_error(void **state)
+SERVER_TEST(invalid_commands_get_an_error)
 {
     static const struct {
         const char *line, *words;
@@ -288,7 +276,6 @@ static void invalid_commands_get_an_error(void **state)
         {"a b c d e f g h i j k l m n o p q r s t", "unknown command 'a'"},
         {"status {\"x\":1}", "usage: status"},
     };
-    struct server *server = *state;
 
     server_start(server, "workers.max_processes=8", "workers.max_threads=64", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
@@ -297,10 +284,8 @@ static void invalid_commands_get_an_error(void **state)
     server_stop(server);
 }
 
-static void stop_stops_the_server(void **state)
+SERVER_TEST(stop_stops_the_server)
 {
-    struct server *server = *state;
-
     server_start(server, NULL);
     server_do(server, "stop");
     server_stopped(server);
@@ -308,13 +293,12 @@ static void stop_stops_the_server(void **state)
 
 /* --- The socket --- */
 
-static void socket_is_owner_only_by_default(void **state)
+SERVER_TEST(socket_is_owner_only_by_default)
 {
     static const struct {
         const char *option;
         mode_t mode;
     } cases[] = {{"control.mode=0600", 0600}, {"control.mode=0660", 0660}};
-    struct server *server = *state;
     struct stat status;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -325,10 +309,9 @@ static void socket_is_owner_only_by_default(void **state)
     }
 }
 
-static void unknown_group_is_refused(void **state)
+SERVER_TEST(unknown_group_is_refused)
 {
     const char *const options[] = {"control.group=no such group", NULL};
-    struct server *server = *state;
     char *printed;
 
     assert_int_equal(server_start_rejected(server, &printed, options), 1);
@@ -337,10 +320,9 @@ static void unknown_group_is_refused(void **state)
     server_check_nothing_left(server);
 }
 
-static void replies_keep_the_order_of_lines(void **state)
+SERVER_TEST(replies_keep_the_order_of_lines)
 {
     static const char lines[] = "ping\nlog-level\nthreads 3\n\r\n  threads  \t\nnonsense\r\nping\n";
-    struct server *server = *state;
     struct control_client client;
     char text[8192];
     size_t length = 0, ends = 0;
@@ -369,9 +351,8 @@ static void replies_keep_the_order_of_lines(void **state)
     server_stop(server);
 }
 
-static void split_line_is_one_line(void **state)
+SERVER_TEST(split_line_is_one_line)
 {
-    struct server *server = *state;
     struct control_client client;
 
     server_start(server, NULL);
@@ -383,10 +364,9 @@ static void split_line_is_one_line(void **state)
     server_stop(server);
 }
 
-static void long_line_gets_error_and_close(void **state)
+SERVER_TEST(long_line_gets_error_and_close)
 {
     static const size_t lengths[] = {CONTROL_LINE_MAX + 1, CONTROL_LINE_MAX + 2, 20000};
-    struct server *server = *state;
     char line[20001];
 
     server_start(server, NULL);
@@ -405,10 +385,9 @@ static void long_line_gets_error_and_close(void **state)
     server_stop(server);
 }
 
-static void half_closed_client_gets_reply(void **state)
+SERVER_TEST(half_closed_client_gets_reply)
 {
     static const char *const lines[] = {"ping\n", "threads 4\n", "status\n"};
-    struct server *server = *state;
 
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
@@ -424,10 +403,9 @@ static void half_closed_client_gets_reply(void **state)
     server_stop(server);
 }
 
-static void early_disconnects_are_harmless(void **state)
+SERVER_TEST(early_disconnects_are_harmless)
 {
     static const char *const words[] = {"", "pin", "status\n", "threads 4\n", "workers 3\n"};
-    struct server *server = *state;
 
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
@@ -443,7 +421,7 @@ static void early_disconnects_are_harmless(void **state)
 }
 
 /* Each has an answer, and the next line is not lost. */
-static void unusable_lines_get_an_error(void **state)
+SERVER_TEST(unusable_lines_get_an_error)
 {
     static const struct {
         const char *line;
@@ -457,7 +435,6 @@ static void unusable_lines_get_an_error(void **state)
         {"ratelimit \xff\n", 12, "not UTF-8"},
         {"threads \xc3\n", 10, "not UTF-8"},
     };
-    struct server *server = *state;
     struct control_client client;
     json_t *reply;
 
@@ -480,10 +457,8 @@ static void unusable_lines_get_an_error(void **state)
 }
 
 /* 60 bytes before a character that the error message cuts. */
-static void long_word_in_an_error_is_cut(void **state)
+SERVER_TEST(long_word_in_an_error_is_cut)
 {
-    struct server *server = *state;
-
     server_start(server, NULL);
     server_rejects(
         server, "threads xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xc3\xa4",
@@ -535,9 +510,8 @@ static bool was_stopped(uint64_t since_ns)
     return clock_monotonic_ns() - since_ns >= SILENT_S * NS_PER_S;
 }
 
-static void client_beyond_the_limit_is_refused_at_once(void **state)
+SERVER_TEST(client_beyond_the_limit_is_refused_at_once)
 {
-    struct server *server = *state;
     struct control_client client[PLACES];
     uint64_t begun_ns;
 
@@ -624,9 +598,8 @@ static void open_directories_of(const char *path)
     }
 }
 
-static void other_users_cannot_take_all_places(void **state)
+SERVER_TEST(other_users_cannot_take_all_places)
 {
-    struct server *server = *state;
     unsigned places = 0;
     int to_child;
     uint64_t begun_ns;
@@ -651,10 +624,9 @@ static void other_users_cannot_take_all_places(void **state)
 }
 
 /* All send half a line and wait. The first ones get a reply when they complete it. */
-static void each_of_a_thousand_clients_gets_an_answer(void **state)
+SERVER_TEST(each_of_a_thousand_clients_gets_an_answer)
 {
     enum { CLIENTS = 1000 };
-    struct server *server = *state;
     struct control_client *client = calloc(CLIENTS, sizeof(*client));
     unsigned replied = 0, refused = 0, closed = 0;
 
@@ -686,9 +658,8 @@ static void each_of_a_thousand_clients_gets_an_answer(void **state)
 }
 
 /* Its replies queue up to a limit. Then the server closes it; other clients are not affected. */
-static void client_that_never_reads_blocks_nobody(void **state)
+SERVER_TEST(client_that_never_reads_blocks_nobody)
 {
-    struct server *server = *state;
     struct control_client client;
     bool open = true;
 
@@ -708,9 +679,8 @@ static void client_that_never_reads_blocks_nobody(void **state)
     server_stop(server);
 }
 
-static void same_change_by_two_clients_gets_two_replies(void **state)
+SERVER_TEST(same_change_by_two_clients_gets_two_replies)
 {
-    struct server *server = *state;
     struct control_client first, second;
     json_t *reply;
 
@@ -727,37 +697,4 @@ static void same_change_by_two_clients_gets_two_replies(void **state)
     assert_int_equal(integer_in(reply, "actual"), integer_in(reply, "wanted"));
     json_decref(reply);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(ping_reports_name_and_version),
-        TEST(status_has_all_counters_and_processes),
-        TEST(status_counts_each_status_and_derives_figures),
-        TEST(help_lists_every_command),
-        TEST(changes_are_in_force_at_the_reply),
-        TEST(offload_threads_takes_number_or_range),
-        TEST(log_level_is_shown_and_set),
-        TEST(invalid_commands_get_an_error),
-        TEST(stop_stops_the_server),
-        TEST(socket_is_owner_only_by_default),
-        TEST(unknown_group_is_refused),
-        TEST(replies_keep_the_order_of_lines),
-        TEST(split_line_is_one_line),
-        TEST(long_line_gets_error_and_close),
-        TEST(half_closed_client_gets_reply),
-        TEST(early_disconnects_are_harmless),
-        TEST(unusable_lines_get_an_error),
-        TEST(long_word_in_an_error_is_cut),
-        TEST(client_beyond_the_limit_is_refused_at_once),
-        TEST(other_users_cannot_take_all_places),
-        TEST(each_of_a_thousand_clients_gets_an_answer),
-        TEST(client_that_never_reads_blocks_nobody),
-        TEST(same_change_by_two_clients_gets_two_replies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,7 @@
 
 #include "common/macros.h"
 #include "common/segment_reader.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -63,9 +59,8 @@ static bool is_replaced(const struct server *server, pid_t former)
     return server_workers(server, &pid, 1) == 1 && pid != former;
 }
 
-static void hang_after_heartbeat_of_the_future_is_noticed(void **state)
+SERVER_TEST(hang_after_heartbeat_of_the_future_is_noticed)
 {
-    struct server *server = *state;
     struct forgery forgery;
     pid_t worker;
 
@@ -79,11 +74,10 @@ static void hang_after_heartbeat_of_the_future_is_noticed(void **state)
     server_stop(server);
 }
 
-static void successor_logs_all_requests_whatever_the_ring_contained(void **state)
+SERVER_TEST(successor_logs_all_requests_whatever_the_ring_contained)
 {
     static const uint64_t heads[] = {0, 12345, UINT64_MAX - 2, UINT64_MAX / 2};
     enum { REQUESTS = 50 };
-    struct server *server = *state;
     struct forgery forgery;
     uint64_t lines = 0;
 
@@ -107,16 +101,4 @@ static void successor_logs_all_requests_whatever_the_ring_contained(void **state
     assert_int_equal(server_metric(server, "log_dropped"), 0);
     close_segment(&forgery);
     server_stop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(hang_after_heartbeat_of_the_future_is_noticed,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(successor_logs_all_requests_whatever_the_ring_contained,
-                                        server_set_up, server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,7 @@
 
 #include "common/control_client.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,9 +43,8 @@ static void leave_descriptors(const struct server *server, int left)
     assert_int_equal(prlimit(worker, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 
-static void connections_wait_for_descriptors_without_spinning(void **state)
+SERVER_TEST(connections_wait_for_descriptors_without_spinning)
 {
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     uint64_t wakeups;
 
@@ -80,9 +75,8 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
 }
 
 /* Idle connections of one thread hold the descriptors that the other one needs, too. */
-static void idle_connections_are_closed_when_descriptors_run_out(void **state)
+SERVER_TEST(idle_connections_are_closed_when_descriptors_run_out)
 {
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     struct segment_reader reader;
     int begun, ended; /* shortages: one is over if no connection was closed for ten seconds */
@@ -124,9 +118,8 @@ static bool is_taken_by_first(const struct server *server, const struct segment_
 }
 
 /* All descriptors belong to idle connections of one thread when the other one needs one. */
-static void idle_connections_of_another_thread_are_closed(void **state)
+SERVER_TEST(idle_connections_of_another_thread_are_closed)
 {
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     struct segment_reader reader;
     int opened = 0;
@@ -153,14 +146,13 @@ static void idle_connections_of_another_thread_are_closed(void **state)
 /*
  * The master passes a worker only as many connections as it has descriptors for; the others wait.
  */
-static void connections_wait_for_descriptors_of_a_worker(void **state)
+SERVER_TEST(connections_wait_for_descriptors_of_a_worker)
 {
     enum { MORE_THAN_FIT = 200 };
     static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 128 && exec \"$@\"", "sh",
                                                   NULL};
     static const char *const options[] = {"workers.dispatch=master", "workers.processes=1",
                                           "workers.threads=1", NULL};
-    struct server *server = *state;
     struct http_client client[MORE_THAN_FIT];
 
     server_put_text(server, "/page.html", "a page");
@@ -250,7 +242,7 @@ static void put_files(const struct server *server)
 }
 
 /* The cache would need twice the memory that is left. With one arena, malloc() reserves no more. */
-static void cache_shrinks_when_memory_runs_out(void **state)
+SERVER_TEST(cache_shrinks_when_memory_runs_out)
 {
     static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
     const char *const options[] = {geteuid() == 0 ? "server.user=root" : "server.jail=on",
@@ -258,7 +250,6 @@ static void cache_shrinks_when_memory_runs_out(void **state)
                                    NULL};
     enum { FILES = 1000, MEMORY_LEFT = 16 * 1024 * 1024 };
     static const char bytes[32 * 1024];
-    struct server *server = *state;
     struct segment_reader reader;
     uint64_t limited_ns = 0, quiet;
     int failed = 0;
@@ -294,12 +285,11 @@ static void cache_shrinks_when_memory_runs_out(void **state)
 enum { PASSES_MOST = 100, PLACES_LEAST = 100, FAILURES_A_ROUND = 1000 };
 
 /* Not during the start: libseccomp frees memory twice if an allocation fails. */
-static void random_allocation_failures_kill_no_process(void **state)
+SERVER_TEST(random_allocation_failures_kill_no_process)
 {
     enum { ONE_IN = 20, FAILURES_LEAST = 100 };
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
                                           "workers.processes=2", NULL};
-    struct server *server = *state;
     struct failing_places *places;
 
     put_files(server);
@@ -373,10 +363,9 @@ static void command_everything(const struct server *server, struct failing_place
     }
 }
 
-static void every_allocation_may_fail_once(void **state)
+SERVER_TEST(every_allocation_may_fail_once)
 {
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
-    struct server *server = *state;
     struct failing_places *places;
     uint32_t before, pass = 0;
     char *printed;
@@ -404,13 +393,12 @@ static void every_allocation_may_fail_once(void **state)
  * Without memory for a job, the serving thread reads the file itself. The file is larger than the socket
  * buffers, so that some of it is not sent yet when it leaves the page cache.
  */
-static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
+SERVER_TEST(file_that_is_only_on_disk_is_sent_without_memory)
 {
     enum { BYTES = 16 * 1024 * 1024, RECEIVE_BUFFER = 64 * 1024 };
     static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
     static const int small = RECEIVE_BUFFER;
     char path[SCRATCH_PATH_MAX + 16], *bytes = calloc(1, BYTES);
-    struct server *server = *state;
     struct http_response response;
     struct failing_places *places;
     struct http_client client;
@@ -440,23 +428,3 @@ static void file_that_is_only_on_disk_is_sent_without_memory(void **state)
 }
 
 #endif
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(connections_wait_for_descriptors_without_spinning),
-        TEST(idle_connections_are_closed_when_descriptors_run_out),
-        TEST(idle_connections_of_another_thread_are_closed),
-        TEST(connections_wait_for_descriptors_of_a_worker),
-#ifndef TEST_SANITIZER
-        TEST(random_allocation_failures_kill_no_process),
-        TEST(every_allocation_may_fail_once),
-        TEST(cache_shrinks_when_memory_runs_out),
-        TEST(file_that_is_only_on_disk_is_sent_without_memory),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -3,11 +3,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,14 +64,13 @@ static void expect_all(const struct server *server, const struct expectation *li
             http_expect(server_port(server), list[i].target, list[i].status);
 }
 
-static void links_are_not_followed_by_default(void **state)
+SERVER_TEST(links_are_not_followed_by_default)
 {
     static const struct expectation expected[] = {
         {"/file", 200},   {"/folder/", 200},   {"/.secret", 404}, {"/.well-known/x", 200},
         {"/inside", 403}, {"/home/", 403},     {"/outside", 403}, {"/absolute/file", 403},
         {"/passwd", 403}, {"/%2esecret", 404},
     };
-    struct server *server = *state;
 
     put_site(server);
     server_start(server, NULL);
@@ -83,13 +78,12 @@ static void links_are_not_followed_by_default(void **state)
     server_stop(server);
 }
 
-static void links_within_root_are_followed(void **state)
+SERVER_TEST(links_within_root_are_followed)
 {
     static const struct expectation expected[] = {
         {"/inside", 200},  {"/home", 301},          {"/home/", 200},  {"/home/index.html", 200},
         {"/outside", 403}, {"/absolute/file", 403}, {"/passwd", 403},
     };
-    struct server *server = *state;
 
     put_site(server);
     server_start(server, "files.symlinks=inside", "files.dotfiles=allow", NULL);
@@ -98,13 +92,12 @@ static void links_within_root_are_followed(void **state)
     server_stop(server);
 }
 
-static void links_are_followed_into_allowed_directories(void **state)
+SERVER_TEST(links_are_followed_into_allowed_directories)
 {
     static const struct expectation expected[] = {
         {"/inside", 200},        {"/home/", 200},  {"/outside", 200},
         {"/absolute/file", 200}, {"/passwd", 403}, {"/absolute/none", 404},
     };
-    struct server *server = *state;
     char into[600];
 
     put_site(server);
@@ -115,9 +108,8 @@ static void links_are_followed_into_allowed_directories(void **state)
 }
 
 /* The file may appear and disappear. */
-static void file_has_precedence_over_fallback(void **state)
+SERVER_TEST(file_has_precedence_over_fallback)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_put_text(server, "/app.html", "app");
@@ -134,10 +126,8 @@ static void file_has_precedence_over_fallback(void **state)
     server_stop(server);
 }
 
-static void missing_fallback_is_404(void **state)
+SERVER_TEST(missing_fallback_is_404)
 {
-    struct server *server = *state;
-
     server_start(server, "files.fallback=/none.html", NULL);
     http_expect(server_port(server), "/page", 404);
     http_expect(server_port(server), "/folder/", 404);
@@ -168,33 +158,12 @@ static void try_swap(struct server *server, const char *autoindex)
     server_stop(server);
 }
 
-static void renamed_directory_with_index_is_not_listed(void **state)
+SERVER_TEST(renamed_directory_with_index_is_not_listed)
 {
-    try_swap(*state, "files.autoindex=on");
+    try_swap(server, "files.autoindex=on");
 }
 
-static void renamed_directory_with_index_is_not_forbidden(void **state)
+SERVER_TEST(renamed_directory_with_index_is_not_forbidden)
 {
-    try_swap(*state, "files.autoindex=off");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(links_are_not_followed_by_default, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(links_within_root_are_followed, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(links_are_followed_into_allowed_directories, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(file_has_precedence_over_fallback, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(missing_fallback_is_404, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(renamed_directory_with_index_is_not_listed, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(renamed_directory_with_index_is_not_forbidden,
-                                        server_set_up, server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    try_swap(server, "files.autoindex=off");
 }

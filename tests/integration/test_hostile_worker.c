@@ -9,11 +9,7 @@
 
 #include "common/macros.h"
 #include "daemon/base/messages.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -206,10 +202,9 @@ static const struct attack {
      ") sent a message of wrong length"},
 };
 
-static void invalid_message_costs_only_its_sender(void **state)
+SERVER_TEST(invalid_message_costs_only_its_sender)
 {
     static const char zeros[MESSAGE_MAX];
-    struct server *server = *state;
     size_t before;
     pid_t pids[PIDS_MAX];
 
@@ -240,10 +235,9 @@ static bool leaves(const struct server *server, pid_t worker)
     return server_has_printed(server, words);
 }
 
-static void leaving_worker_can_return_only_connections(void **state)
+SERVER_TEST(leaving_worker_can_return_only_connections)
 {
     const struct message_connection message = {.length = 0};
-    struct server *server = *state;
     struct channels channels;
     pid_t pids[PIDS_MAX];
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -264,10 +258,9 @@ static void leaving_worker_can_return_only_connections(void **state)
 }
 
 /* Copies would take descriptors of the other workers. */
-static void leaving_worker_can_return_a_connection_once(void **state)
+SERVER_TEST(leaving_worker_can_return_a_connection_once)
 {
     const struct message_connection message = {.length = 0};
-    struct server *server = *state;
     struct channels channels;
     pid_t pids[PIDS_MAX];
     int fds[2];
@@ -291,9 +284,8 @@ static void leaving_worker_can_return_a_connection_once(void **state)
     server_stop(server);
 }
 
-static void worker_exits_after_an_invalid_message(void **state)
+SERVER_TEST(worker_exits_after_an_invalid_message)
 {
-    struct server *server = *state;
     pid_t pids[PIDS_MAX];
     int ends[2] = {-1, -1}; /* of the master, who opens that of the logger first */
 
@@ -313,7 +305,7 @@ static bool has_other_logger(const struct server *server, pid_t former)
     return logger != former && logger != 0;
 }
 
-static void invalid_message_of_the_logger_costs_only_the_logger(void **state)
+SERVER_TEST(invalid_message_of_the_logger_costs_only_the_logger)
 {
     static const struct {
         struct message_log message;
@@ -324,7 +316,6 @@ static void invalid_message_of_the_logger_costs_only_the_logger(void **state)
         {{LOG_KINDS + LOG_HOST_FILES_MAX, 0}, 0, ") sent a message of wrong length or content"},
         {{LOG_ERROR, 0}, 3, ") sent a message with unexpected descriptors"},
     };
-    struct server *server = *state;
     pid_t pids[PIDS_MAX];
 
     start_workers(server, pids);
@@ -345,19 +336,4 @@ static void invalid_message_of_the_logger_costs_only_the_logger(void **state)
     }
     assert_true(serves(server, pids[0]));
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(invalid_message_costs_only_its_sender),
-        TEST(leaving_worker_can_return_only_connections),
-        TEST(leaving_worker_can_return_a_connection_once),
-        TEST(worker_exits_after_an_invalid_message),
-        TEST(invalid_message_of_the_logger_costs_only_the_logger),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -44,10 +40,9 @@ static void start(struct server *server, const char *option)
 
 /* --- Requests --- */
 
-static void preface_in_pieces_begins_http2(void **state)
+SERVER_TEST(preface_in_pieces_begins_http2)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-    struct server *server = *state;
     struct http2_client client;
     struct http_client bare;
 
@@ -63,9 +58,8 @@ static void preface_in_pieces_begins_http2(void **state)
     server_stop(server);
 }
 
-static void other_requests_stay_http1(void **state)
+SERVER_TEST(other_requests_stay_http1)
 {
-    struct server *server = *state;
     struct http_response response;
 
     start(server, NULL);
@@ -79,9 +73,8 @@ static void other_requests_stay_http1(void **state)
     server_stop(server);
 }
 
-static void switched_off_it_is_rejected(void **state)
+SERVER_TEST(switched_off_it_is_rejected)
 {
-    struct server *server = *state;
     struct http_response response;
 
     start(server, "http2.enabled=off");
@@ -102,9 +95,8 @@ static const char *log_line_ends(const char *log, const char *request, const cha
                : NULL;
 }
 
-static void each_stream_is_a_request_with_a_log_line(void **state)
+SERVER_TEST(each_stream_is_a_request_with_a_log_line)
 {
-    struct server *server = *state;
     struct http_response response;
     struct http2_client client;
     char *log;
@@ -135,10 +127,9 @@ static void each_stream_is_a_request_with_a_log_line(void **state)
 }
 
 /* Streams that wait for a window stay open. */
-static void json_log_counts_open_streams(void **state)
+SERVER_TEST(json_log_counts_open_streams)
 {
     static const char *const requests[] = {"GET /a.txt", "GET /large.txt", "GET /medium.txt"};
-    struct server *server = *state;
     struct http2_client client;
     char *log;
 
@@ -162,9 +153,8 @@ static void json_log_counts_open_streams(void **state)
     server_stop(server);
 }
 
-static void several_ranges_are_parts(void **state)
+SERVER_TEST(several_ranges_are_parts)
 {
-    struct server *server = *state;
     struct http_response response;
     struct http2_client client;
     const char *first, *second;
@@ -185,9 +175,8 @@ static void several_ranges_are_parts(void **state)
 }
 
 /* The first frame of a header block is followed by one frame for each byte of the rest. */
-static void header_block_may_come_in_pieces(void **state)
+SERVER_TEST(header_block_may_come_in_pieces)
 {
-    struct server *server = *state;
     struct http_response response;
     struct http2_client client;
     char block[256];
@@ -210,10 +199,9 @@ static void header_block_may_come_in_pieces(void **state)
 }
 
 /* A client that allows no dynamic table is told that there is none. */
-static void smaller_table_is_acknowledged_in_a_block(void **state)
+SERVER_TEST(smaller_table_is_acknowledged_in_a_block)
 {
     static const uint32_t no_table[][2] = {{SETTING_HEADER_TABLE_SIZE, 0}, {0, 0}};
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -225,10 +213,9 @@ static void smaller_table_is_acknowledged_in_a_block(void **state)
     server_stop(server);
 }
 
-static void oversized_requests_are_rejected_on_their_stream(void **state)
+SERVER_TEST(oversized_requests_are_rejected_on_their_stream)
 {
     static char path[10000], field[30000], request[50000];
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -277,9 +264,8 @@ static void expect_status(struct http2_client *client, uint32_t stream, int stat
     assert_int_equal(http2_status(client, &frame), status);
 }
 
-static void body_is_read_before_the_response(void **state)
+SERVER_TEST(body_is_read_before_the_response)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -300,11 +286,10 @@ static void body_is_read_before_the_response(void **state)
 }
 
 /* More than the windows of stream and connection; the server opens them again. */
-static void long_body_needs_windows(void **state)
+SERVER_TEST(long_body_needs_windows)
 {
     enum { PIECE = 16000, ALL = 400000 };
     static char zeros[PIECE];
-    struct server *server = *state;
     struct http2_client client;
     int64_t stream_window = 65535, window = 65535;
     long sent = 0;
@@ -334,9 +319,8 @@ static void long_body_needs_windows(void **state)
     server_stop(server);
 }
 
-static void body_over_the_limit_is_413(void **state)
+SERVER_TEST(body_over_the_limit_is_413)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, "limits.body_bytes=10");
@@ -355,7 +339,7 @@ static void body_over_the_limit_is_413(void **state)
     server_stop(server);
 }
 
-static void body_of_another_length_is_malformed(void **state)
+SERVER_TEST(body_of_another_length_is_malformed)
 {
     static const struct {
         const char *request, *body;
@@ -364,7 +348,6 @@ static void body_of_another_length_is_malformed(void **state)
         {"POST /a.txt\ncontent-length: 3", "0123"},
         {"POST /a.txt\ncontent-length: 0", "0"},
     };
-    struct server *server = *state;
     struct http2_client client;
     uint32_t stream = 1;
 
@@ -380,9 +363,8 @@ static void body_of_another_length_is_malformed(void **state)
     server_stop(server);
 }
 
-static void continue_is_sent_if_expected(void **state)
+SERVER_TEST(continue_is_sent_if_expected)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -398,9 +380,8 @@ static void continue_is_sent_if_expected(void **state)
     server_stop(server);
 }
 
-static void slow_body_is_408(void **state)
+SERVER_TEST(slow_body_is_408)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, "connections.body_timeout=1s");
@@ -437,10 +418,9 @@ static void expect_no_data(struct http2_client *client)
     } while (frame.head.type != FRAME_PING);
 }
 
-static void data_stays_within_the_windows(void **state)
+SERVER_TEST(data_stays_within_the_windows)
 {
     static const char *const targets[] = {"GET /large.txt", "GET /medium.txt"};
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -469,10 +449,9 @@ static void data_stays_within_the_windows(void **state)
 }
 
 /* 65535 bytes for all streams together, until the client opens the window of the connection. */
-static void data_stays_within_the_window_of_the_connection(void **state)
+SERVER_TEST(data_stays_within_the_window_of_the_connection)
 {
     static const uint32_t open_windows[][2] = {{SETTING_INITIAL_WINDOW_SIZE, 1 << 20}, {0, 0}};
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -513,11 +492,10 @@ static void open_windows(struct http2_client *client)
     http2_set(client, SETTING_INITIAL_WINDOW_SIZE, 1 << 20);
 }
 
-static void streams_are_served_by_urgency(void **state)
+SERVER_TEST(streams_are_served_by_urgency)
 {
     static const char *const priorities[] = {"u=5", "u=1", "u=3", "u=7"};
     static const uint32_t order[] = {7, 3, 5, 1};
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -537,10 +515,9 @@ static void streams_are_served_by_urgency(void **state)
     server_stop(server);
 }
 
-static void incremental_streams_take_turns(void **state)
+SERVER_TEST(incremental_streams_take_turns)
 {
     static const char *const priorities[] = {"u=3, i", "u=3, i", "u=3, i"};
-    struct server *server = *state;
     struct http2_client client;
     size_t got[3] = {0}, all = 0;
 
@@ -567,11 +544,10 @@ static void incremental_streams_take_turns(void **state)
 }
 
 /* More than the log rings have space for; the logger takes nothing meanwhile. */
-static void held_streams_that_end_together_are_all_logged(void **state)
+SERVER_TEST(held_streams_that_end_together_are_all_logged)
 {
     enum { CLIENTS = 20, STREAMS = 100, LINES = CLIENTS * STREAMS + 1 };
     struct http2_client clients[CLIENTS];
-    struct server *server = *state;
     pid_t logger;
 
     server_put_text(server, "/a.txt", "aaaa");
@@ -599,9 +575,8 @@ static void held_streams_that_end_together_are_all_logged(void **state)
 
 /* --- Limits --- */
 
-static void streams_over_the_limit_are_refused(void **state)
+SERVER_TEST(streams_over_the_limit_are_refused)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, "http2.max_concurrent_streams=2");
@@ -716,7 +691,7 @@ static bool has_ended(const struct http2_client *client)
  * The limits are per second, so a flood goes on until it is too much; a machine that is slow for a
  * moment makes it longer.
  */
-static void floods_end_the_connection(void **state)
+SERVER_TEST(floods_end_the_connection)
 {
     enum { STEPS_AT_ONCE = 60 };
     static const struct {
@@ -735,7 +710,6 @@ static void floods_end_the_connection(void **state)
         {"http2_floods_errors", send_malformed},
         {"http2_floods_continuations", send_long_block},
     };
-    struct server *server = *state;
 
     start(server, NULL);
     http_expect(server_port(server), "/a.txt", 200); /* it is then in the cache */
@@ -776,9 +750,8 @@ static void expect_both_stalled(struct http2_client *client)
 }
 
 /* A client that never opens its windows loses its streams, and keeps its connection. */
-static void closed_window_meets_send_timeout(void **state)
+SERVER_TEST(closed_window_meets_send_timeout)
 {
-    struct server *server = *state;
     struct http2_client client;
     char *log;
 
@@ -799,9 +772,8 @@ static void closed_window_meets_send_timeout(void **state)
 
 /* --- Errors --- */
 
-static void reset_response_is_logged_with_its_bytes(void **state)
+SERVER_TEST(reset_response_is_logged_with_its_bytes)
 {
-    struct server *server = *state;
     struct http2_client client;
     char *log;
 
@@ -821,7 +793,7 @@ static void reset_response_is_logged_with_its_bytes(void **state)
     server_stop(server);
 }
 
-static void connection_errors_have_their_code(void **state)
+SERVER_TEST(connection_errors_have_their_code)
 {
     static const struct {
         struct frame_head head;
@@ -864,7 +836,6 @@ static void connection_errors_have_their_code(void **state)
         {{FRAME_PAYLOAD_MAX + 1, FRAME_DATA, 0, 1}, NULL, HTTP2_FRAME_SIZE_ERROR},
     };
     static const char zeros[FRAME_PAYLOAD_MAX + 1];
-    struct server *server = *state;
 
     start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -886,7 +857,7 @@ static void connection_errors_have_their_code(void **state)
 }
 
 /* The server opens no streams, so those with even numbers stay idle. */
-static void frames_on_even_streams_are_connection_errors(void **state)
+SERVER_TEST(frames_on_even_streams_are_connection_errors)
 {
     static const struct {
         struct frame_head head;
@@ -896,7 +867,6 @@ static void frames_on_even_streams_are_connection_errors(void **state)
         {{4, FRAME_RST_STREAM, 0, 4}, "\0\0\0\x08"},
         {{4, FRAME_WINDOW_UPDATE, 0, 4}, "\0\0\0\x01"},
     };
-    struct server *server = *state;
 
     start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -923,9 +893,8 @@ static void send_block(struct http2_client *client, uint32_t stream, int flags, 
                block);
 }
 
-static void errors_of_a_stream_reset_it(void **state)
+SERVER_TEST(errors_of_a_stream_reset_it)
 {
-    struct server *server = *state;
     struct http2_client client;
     char block[64] = "\0\0\0\x01\x10"; /* a priority: it depends on stream 1 */
     size_t length;
@@ -953,7 +922,7 @@ static void errors_of_a_stream_reset_it(void **state)
     server_stop(server);
 }
 
-static void header_block_of_a_past_stream_is_a_connection_error(void **state)
+SERVER_TEST(header_block_of_a_past_stream_is_a_connection_error)
 {
     static const struct {
         uint32_t stream;
@@ -961,7 +930,6 @@ static void header_block_of_a_past_stream_is_a_connection_error(void **state)
     } cases[] = {
         {5, HTTP2_STREAM_CLOSED}, {3, HTTP2_PROTOCOL_ERROR}, /* skipped */
     };
-    struct server *server = *state;
 
     start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -977,9 +945,8 @@ static void header_block_of_a_past_stream_is_a_connection_error(void **state)
 }
 
 /* Each block is decoded, because later ones depend on it. */
-static void invalid_block_is_a_connection_error_on_any_stream(void **state)
+SERVER_TEST(invalid_block_is_a_connection_error_on_any_stream)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, "http2.max_concurrent_streams=1");
@@ -996,9 +963,8 @@ static void invalid_block_is_a_connection_error_on_any_stream(void **state)
 
 /* --- The end of a connection --- */
 
-static void reload_drains_connections(void **state)
+SERVER_TEST(reload_drains_connections)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -1023,9 +989,8 @@ static void reload_drains_connections(void **state)
 }
 
 /* The client has opened a stream before it got the last GOAWAY: the open streams are finished all the same. */
-static void frames_of_an_unserved_stream_are_ignored(void **state)
+SERVER_TEST(frames_of_an_unserved_stream_are_ignored)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -1074,18 +1039,15 @@ static bool is_answered_then_ended(const struct server *server)
     return answered;
 }
 
-static void idle_connection_gets_goaway(void **state)
+SERVER_TEST(idle_connection_gets_goaway)
 {
-    struct server *server = *state;
-
     start(server, "connections.keepalive_timeout=1s");
     WAIT_UNTIL(is_answered_then_ended(server));
     server_stop(server);
 }
 
-static void last_keepalive_request_announces_the_end(void **state)
+SERVER_TEST(last_keepalive_request_announces_the_end)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, "connections.keepalive_requests=2");
@@ -1100,9 +1062,8 @@ static void last_keepalive_request_announces_the_end(void **state)
     server_stop(server);
 }
 
-static void goaway_of_the_client_ends_after_open_streams(void **state)
+SERVER_TEST(goaway_of_the_client_ends_after_open_streams)
 {
-    struct server *server = *state;
     struct http2_client client;
 
     start(server, NULL);
@@ -1119,9 +1080,8 @@ static void goaway_of_the_client_ends_after_open_streams(void **state)
 }
 
 /* Open streams move between the threads of a worker. */
-static void resize_keeps_open_streams(void **state)
+SERVER_TEST(resize_keeps_open_streams)
 {
-    struct server *server = *state;
     struct http2_client client;
     size_t sent = 65535;
 
@@ -1152,48 +1112,4 @@ static void resize_keeps_open_streams(void **state)
     server_expect_metric(server, "http2_streams", 0);
     server_stop(server);
     assert_int_equal(log_count_lines(server), 2);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(preface_in_pieces_begins_http2),
-        TEST(other_requests_stay_http1),
-        TEST(switched_off_it_is_rejected),
-        TEST(each_stream_is_a_request_with_a_log_line),
-        TEST(json_log_counts_open_streams),
-        TEST(several_ranges_are_parts),
-        TEST(header_block_may_come_in_pieces),
-        TEST(smaller_table_is_acknowledged_in_a_block),
-        TEST(oversized_requests_are_rejected_on_their_stream),
-        TEST(body_is_read_before_the_response),
-        TEST(long_body_needs_windows),
-        TEST(body_over_the_limit_is_413),
-        TEST(body_of_another_length_is_malformed),
-        TEST(continue_is_sent_if_expected),
-        TEST(slow_body_is_408),
-        TEST(data_stays_within_the_windows),
-        TEST(data_stays_within_the_window_of_the_connection),
-        TEST(streams_are_served_by_urgency),
-        TEST(incremental_streams_take_turns),
-        TEST(held_streams_that_end_together_are_all_logged),
-        TEST(streams_over_the_limit_are_refused),
-        TEST(floods_end_the_connection),
-        TEST(closed_window_meets_send_timeout),
-        TEST(reset_response_is_logged_with_its_bytes),
-        TEST(connection_errors_have_their_code),
-        TEST(frames_on_even_streams_are_connection_errors),
-        TEST(errors_of_a_stream_reset_it),
-        TEST(header_block_of_a_past_stream_is_a_connection_error),
-        TEST(invalid_block_is_a_connection_error_on_any_stream),
-        TEST(reload_drains_connections),
-        TEST(frames_of_an_unserved_stream_are_ignored),
-        TEST(idle_connection_gets_goaway),
-        TEST(last_keepalive_request_announces_the_end),
-        TEST(goaway_of_the_client_ends_after_open_streams),
-        TEST(resize_keeps_open_streams),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

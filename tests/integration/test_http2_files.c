@@ -7,11 +7,7 @@
 #include "patience.h"
 #include "scratch.h"
 #include "server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +37,9 @@ static void open_wide(struct http2_client *client, const struct server *server)
 }
 
 /* The socket is full, in the middle of a frame, when the connection moves; and again afterwards. */
-static void late_reader_gets_all_bytes_after_moves(void **state)
+SERVER_TEST(late_reader_gets_all_bytes_after_moves)
 {
     enum { HUGE = 8 * 1024 * 1024, STREAMS = 3 };
-    struct server *server = *state;
     char *huge = make_bytes(HUGE);
     size_t received[STREAMS] = {0};
     struct http2_client client;
@@ -91,10 +86,9 @@ static bool has_open(pid_t pid, const char *name)
 }
 
 /* A client that leaves while bytes of a file are unsent. */
-static void file_is_closed_with_the_connection(void **state)
+SERVER_TEST(file_is_closed_with_the_connection)
 {
     enum { HUGE = 32 * 1024 * 1024 };
-    struct server *server = *state;
     char *huge = calloc(1, HUGE);
     struct http2_client client;
     pid_t worker = 0;
@@ -143,9 +137,8 @@ static bool make_cold(const struct server *server)
 }
 
 /* An offload thread reads it, because a serving thread does not wait for a disk. */
-static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
+SERVER_TEST(file_that_is_only_on_disk_is_read_by_another_thread)
 {
-    struct server *server = *state;
     char *bytes = make_bytes(COLD_BYTES);
     struct http2_client client;
     uint64_t before;
@@ -176,10 +169,9 @@ static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
 }
 
 /* Perhaps while an offload thread reads it: the stream exists until that is done. */
-static void stream_may_be_reset_while_its_file_is_read(void **state)
+SERVER_TEST(stream_may_be_reset_while_its_file_is_read)
 {
     enum { TIMES = 20 };
-    struct server *server = *state;
     char *bytes = make_bytes(COLD_BYTES);
     struct http2_client client;
     uint32_t stream = 1;
@@ -205,11 +197,10 @@ static void stream_may_be_reset_while_its_file_is_read(void **state)
 }
 
 /* The first frames of the response are sent before the client opens the windows. */
-static void truncated_file_resets_its_stream(void **state)
+SERVER_TEST(truncated_file_resets_its_stream)
 {
     enum { SIZE = 1024 * 1024 };
     static const uint32_t defaults[][2] = {{0, 0}};
-    struct server *server = *state;
     struct http2_client client;
     char path[SCRATCH_PATH_MAX];
     size_t received = 0;
@@ -233,18 +224,4 @@ static void truncated_file_resets_its_stream(void **state)
     http2_close(&client);
     server_expect_metric(server, "responses_cut_short", 1);
     server_stop(server);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(late_reader_gets_all_bytes_after_moves),
-        TEST(file_is_closed_with_the_connection),
-        TEST(file_that_is_only_on_disk_is_read_by_another_thread),
-        TEST(stream_may_be_reset_while_its_file_is_read),
-        TEST(truncated_file_resets_its_stream),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -48,7 +44,7 @@ static void expect_response(struct http_client *client, int status, const char *
 
 /* --- Keep-alive --- */
 
-static void connection_persists_if_both_sides_agree(void **state)
+SERVER_TEST(connection_persists_if_both_sides_agree)
 {
     static const struct {
         const char *request;
@@ -69,7 +65,6 @@ static void connection_persists_if_both_sides_agree(void **state)
         {"GET /a HTTP/1.1\r\n\r\n", 400, "close", false},
         {"\r\n\r\n" GET("/a"), 200, NULL, true},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
@@ -98,9 +93,8 @@ static void connection_persists_if_both_sides_agree(void **state)
     server_stop(server);
 }
 
-static void keepalive_off_closes_after_each_response(void **state)
+SERVER_TEST(keepalive_off_closes_after_each_response)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
 
@@ -116,9 +110,8 @@ static void keepalive_off_closes_after_each_response(void **state)
     server_stop(server);
 }
 
-static void connection_closes_after_keepalive_requests(void **state)
+SERVER_TEST(connection_closes_after_keepalive_requests)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
 
@@ -141,12 +134,11 @@ static void connection_closes_after_keepalive_requests(void **state)
  * requests when it closes the connection. If it leaves them unread, the kernel resets the
  * connection before the client has read the responses.
  */
-static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
+SERVER_TEST(pipeline_beyond_last_allowed_request_is_not_reset)
 {
     enum { ALLOWED = 1024, SENT = 2400 };
     static const char request[] =
         "GET /a HTTP/1.1\r\nHost: h\r\nX: 0123456789012345678901234567890\r\n\r\n"; /* 64 bytes */
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
     size_t length = sizeof(request) - 1;
@@ -179,9 +171,8 @@ static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
 
 /* --- Order --- */
 
-static void pipelined_requests_are_answered_in_order(void **state)
+SERVER_TEST(pipelined_requests_are_answered_in_order)
 {
-    struct server *server = *state;
     struct http_client client;
     char requests[PIPELINED * 64] = "", body[16];
     struct http_response response;
@@ -218,9 +209,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
     server_stop(server);
 }
 
-static void no_response_after_close(void **state)
+SERVER_TEST(no_response_after_close)
 {
-    struct server *server = *state;
     struct http_client client;
 
     server_put_text(server, "/a", "a");
@@ -234,10 +224,9 @@ static void no_response_after_close(void **state)
     server_stop(server);
 }
 
-static void requests_sent_byte_by_byte_are_answered(void **state)
+SERVER_TEST(requests_sent_byte_by_byte_are_answered)
 {
     static const char requests[] = GET("/a") GET("/absent") GET("/a");
-    struct server *server = *state;
     struct http_client client;
 
     server_put_text(server, "/a", "a");
@@ -252,9 +241,8 @@ static void requests_sent_byte_by_byte_are_answered(void **state)
     server_stop(server);
 }
 
-static void half_closed_client_is_answered(void **state)
+SERVER_TEST(half_closed_client_is_answered)
 {
-    struct server *server = *state;
     struct http_client client;
 
     put_large(server);
@@ -271,10 +259,9 @@ static void half_closed_client_is_answered(void **state)
     server_stop(server);
 }
 
-static void silent_or_partial_requests_are_harmless(void **state)
+SERVER_TEST(silent_or_partial_requests_are_harmless)
 {
     static const char *const words[] = {"", "G", "GET /a HTTP/1.1\r\nHos", "\r\n"};
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
@@ -299,7 +286,7 @@ static void silent_or_partial_requests_are_harmless(void **state)
  * The client sends the whole body before it reads the response. The server stops reading a body
  * over the limit; an immediate close would then reset the connection and lose the response.
  */
-static void response_to_request_with_body_is_not_lost(void **state)
+SERVER_TEST(response_to_request_with_body_is_not_lost)
 {
     static const struct {
         const char *head;
@@ -313,7 +300,6 @@ static void response_to_request_with_body_is_not_lost(void **state)
         {"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE, 413},
         {"PUT /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n", LARGE, 413},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_put_text(server, "/errors/413.html", "our 413");
@@ -345,14 +331,13 @@ static void response_to_request_with_body_is_not_lost(void **state)
 }
 
 /* Many bodies, larger than one read, sent at once: each request must start at the right byte. */
-static void pipelined_requests_with_bodies_are_answered_in_order(void **state)
+SERVER_TEST(pipelined_requests_with_bodies_are_answered_in_order)
 {
     enum { COUNT = 20, BODY = 100 * 1000 };
     static const char *const heads[] = {
         "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n",
         "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n186a0;x=y\r\n",
     };
-    struct server *server = *state;
     struct http_client client;
 
     server_put_text(server, "/a", "a");
@@ -377,7 +362,7 @@ static void pipelined_requests_with_bodies_are_answered_in_order(void **state)
  * The error page may have to be loaded by an offload thread. The error closes the connection, but
  * only after that. A new server has no page in its cache.
  */
-static void error_that_waits_for_its_page_is_sent(void **state)
+SERVER_TEST(error_that_waits_for_its_page_is_sent)
 {
     static const struct {
         const char *request;
@@ -387,7 +372,6 @@ static void error_that_waits_for_its_page_is_sent(void **state)
         {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody", 405},
         {"GET /absent HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", 404},
     };
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_response response;
@@ -418,9 +402,8 @@ static bool is_used_in_time(struct http_client *client, uint16_t port)
     return false;
 }
 
-static void idle_connection_is_closed_at_timeout(void **state)
+SERVER_TEST(idle_connection_is_closed_at_timeout)
 {
-    struct server *server = *state;
     struct http_client fresh, used;
     uint64_t closed = 2;
 
@@ -440,7 +423,7 @@ static void idle_connection_is_closed_at_timeout(void **state)
 }
 
 /* If the request line is complete, it is logged and decides whether the response has a body. */
-static void slow_head_is_408(void **state)
+SERVER_TEST(slow_head_is_408)
 {
     static const struct {
         const char *head, *logged;
@@ -450,7 +433,6 @@ static void slow_head_is_408(void **state)
         {"HEAD /b HTTP/1.1\r\n", "\"HEAD /b HTTP/1.1\" 408 0 ", HTTP_HEAD_ONLY},
         {"GET /c HT", "\"-\" 408 ", HTTP_WITH_BODY},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.header_timeout=1s", NULL);
@@ -479,9 +461,8 @@ static void slow_head_is_408(void **state)
 }
 
 /* The body arrives with the head, so no 100 is needed. */
-static void no_100_if_body_is_already_received(void **state)
+SERVER_TEST(no_100_if_body_is_already_received)
 {
-    struct server *server = *state;
     struct http_client client;
 
     server_put_text(server, "/a", "a");
@@ -499,14 +480,13 @@ static void no_100_if_body_is_already_received(void **state)
     server_stop(server);
 }
 
-static void slow_body_is_408(void **state)
+SERVER_TEST(slow_body_is_408)
 {
     static const char *const beginnings[] = {
         "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n",
         "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n123456789",
         "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX",
     };
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
 
@@ -530,14 +510,13 @@ static void slow_body_is_408(void **state)
 }
 
 /* Half of each body arrives while one thread has the connection, the rest while another has it. */
-static void body_survives_move_to_another_thread(void **state)
+SERVER_TEST(body_survives_move_to_another_thread)
 {
     enum { CLIENTS = 8 };
     static const char first[] =
         GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\na;x=\"y";
     static const char second[] = "\"\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
                                  "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    struct server *server = *state;
     struct http_client clients[CLIENTS];
 
     server_put_text(server, "/a", "a");
@@ -560,10 +539,9 @@ static void body_survives_move_to_another_thread(void **state)
 }
 
 /* Close and reset: neither gets an response or a line in the error log. */
-static void disconnect_within_body_is_harmless(void **state)
+SERVER_TEST(disconnect_within_body_is_harmless)
 {
     static const struct linger reset = {.l_onoff = 1};
-    struct server *server = *state;
     struct http_client client;
     char *before, *after;
 
@@ -594,11 +572,10 @@ static void disconnect_within_body_is_harmless(void **state)
  * header timeout. A head that begins after such lines must not time out early. One thread serves
  * all connections.
  */
-static void empty_lines_do_not_start_header_timeout(void **state)
+SERVER_TEST(empty_lines_do_not_start_header_timeout)
 {
     static const char *const words[] = {"\r\n", "\r\n\r\n", GET("/a") "\r\n"};
     struct http_client idle[ARRAY_LENGTH(words)], late;
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.header_timeout=1s", "connections.keepalive_timeout=1h",
@@ -627,9 +604,8 @@ static void empty_lines_do_not_start_header_timeout(void **state)
 }
 
 /* The timeout covers the whole head; further bytes do not extend it. */
-static void slow_bytes_do_not_extend_header_timeout(void **state)
+SERVER_TEST(slow_bytes_do_not_extend_header_timeout)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
 
@@ -645,10 +621,9 @@ static void slow_bytes_do_not_extend_header_timeout(void **state)
     server_stop(server);
 }
 
-static void client_that_does_not_read_is_closed_at_timeout(void **state)
+SERVER_TEST(client_that_does_not_read_is_closed_at_timeout)
 {
     enum { RESPONSES = 16 }; /* larger than the socket buffers */
-    struct server *server = *state;
     struct http_client client;
 
     put_large(server);
@@ -689,9 +664,8 @@ static bool is_closed_as_too_slow(const struct server *server, uint64_t tries)
     return too_slow;
 }
 
-static void client_that_reads_too_slowly_is_closed(void **state)
+SERVER_TEST(client_that_reads_too_slowly_is_closed)
 {
-    struct server *server = *state;
     uint64_t tries = 0;
 
     put_large(server);
@@ -701,9 +675,8 @@ static void client_that_reads_too_slowly_is_closed(void **state)
     server_stop(server);
 }
 
-static void disconnect_within_response_is_harmless(void **state)
+SERVER_TEST(disconnect_within_response_is_harmless)
 {
-    struct server *server = *state;
     const struct linger reset = {.l_onoff = 1};
 
     put_large(server);
@@ -760,9 +733,8 @@ static void expect_all_responses(struct server *server, struct http_client *clie
     server_stop(server);
 }
 
-static void connections_wait_for_room_in_the_mailbox(void **state)
+SERVER_TEST(connections_wait_for_room_in_the_mailbox)
 {
-    struct server *server = *state;
     struct http_client clients[WAITING];
     pid_t worker, thread = connect_to_a_full_mailbox(server, clients, &worker);
     json_t *answer = server_control(server, "queue 3");
@@ -774,9 +746,8 @@ static void connections_wait_for_room_in_the_mailbox(void **state)
     expect_all_responses(server, clients);
 }
 
-static void connections_that_wait_are_not_lost_in_a_reload(void **state)
+SERVER_TEST(connections_that_wait_are_not_lost_in_a_reload)
 {
-    struct server *server = *state;
     struct http_client clients[WAITING];
     pid_t worker, other, thread = connect_to_a_full_mailbox(server, clients, &worker);
 
@@ -784,39 +755,4 @@ static void connections_that_wait_are_not_lost_in_a_reload(void **state)
     WAIT_UNTIL(server_workers(server, &other, 1) == 1 && other != worker);
     held_thread_release(thread);
     expect_all_responses(server, clients);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(connection_persists_if_both_sides_agree),
-        TEST(keepalive_off_closes_after_each_response),
-        TEST(connection_closes_after_keepalive_requests),
-        TEST(pipeline_beyond_last_allowed_request_is_not_reset),
-        TEST(pipelined_requests_are_answered_in_order),
-        TEST(no_response_after_close),
-        TEST(requests_sent_byte_by_byte_are_answered),
-        TEST(half_closed_client_is_answered),
-        TEST(silent_or_partial_requests_are_harmless),
-        TEST(response_to_request_with_body_is_not_lost),
-        TEST(pipelined_requests_with_bodies_are_answered_in_order),
-        TEST(error_that_waits_for_its_page_is_sent),
-        TEST(idle_connection_is_closed_at_timeout),
-        TEST(slow_head_is_408),
-        TEST(no_100_if_body_is_already_received),
-        TEST(slow_body_is_408),
-        TEST(disconnect_within_body_is_harmless),
-        TEST(body_survives_move_to_another_thread),
-        TEST(empty_lines_do_not_start_header_timeout),
-        TEST(slow_bytes_do_not_extend_header_timeout),
-        TEST(client_that_does_not_read_is_closed_at_timeout),
-        TEST(client_that_reads_too_slowly_is_closed),
-        TEST(disconnect_within_response_is_harmless),
-        TEST(connections_wait_for_room_in_the_mailbox),
-        TEST(connections_that_wait_are_not_lost_in_a_reload),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,7 +52,7 @@ static void in_site(const struct server *server, const char *path, char *full)
 
 /* --- Visibility --- */
 
-static void dot_files_are_hidden(void **state)
+SERVER_TEST(dot_files_are_hidden)
 {
     static const struct {
         const char *target;
@@ -69,7 +65,6 @@ static void dot_files_are_hidden(void **state)
         {"/.well-known2/file", 404}, {"/sub/.well-known/file", 404},
         {"/plain.name", 200},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/.secret", "x");
     server_put_text(server, "/sub/.git/config", "x");
@@ -85,11 +80,10 @@ static void dot_files_are_hidden(void **state)
     server_stop(server);
 }
 
-static void links_are_not_followed(void **state)
+SERVER_TEST(links_are_not_followed)
 {
     static const char *const targets[] = {"/link",        "/outside",      "/folder-link/file",
                                           "/folder-link", "/folder-link/", "/dangling"};
-    struct server *server = *state;
     char link[SCRATCH_PATH_MAX];
 
     server_put_text(server, "/file", "x");
@@ -109,7 +103,7 @@ static void links_are_not_followed(void **state)
     server_stop(server);
 }
 
-static void nothing_above_root_is_served(void **state)
+SERVER_TEST(nothing_above_root_is_served)
 {
     static const struct {
         const char *target;
@@ -124,7 +118,6 @@ static void nothing_above_root_is_served(void **state)
         {"http://h/../beside", 400},   {"/%00", 400},
         {"/file%00.html", 400},
     };
-    struct server *server = *state;
     char beside[SCRATCH_PATH_MAX];
 
     snprintf(beside, sizeof(beside), "%s/beside", server_directory(server));
@@ -137,9 +130,8 @@ static void nothing_above_root_is_served(void **state)
     server_stop(server);
 }
 
-static void special_files_are_rejected_without_blocking(void **state)
+SERVER_TEST(special_files_are_rejected_without_blocking)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX];
 
     server_put_text(server, "/file", "x");
@@ -167,11 +159,10 @@ static const char *const settings[][3] = {
     {"workers.dispatch=master"},
 };
 
-static void content_is_exact_with_all_settings(void **state)
+SERVER_TEST(content_is_exact_with_all_settings)
 {
     static const size_t sizes[] = {0,     1,      1023,    1024,    1025,   16384,
                                    65537, 300000, 1048576, 1048577, LARGEST};
-    struct server *server = *state;
     char *bytes[ARRAY_LENGTH(sizes)], path[32];
 
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
@@ -193,10 +184,9 @@ static void content_is_exact_with_all_settings(void **state)
         free(bytes[i]);
 }
 
-static void large_files_are_sent_to_several_clients_at_once(void **state)
+SERVER_TEST(large_files_are_sent_to_several_clients_at_once)
 {
     enum { CLIENTS = 6 };
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     char *bytes = make_bytes(LARGEST, 7);
 
@@ -219,13 +209,12 @@ static void large_files_are_sent_to_several_clients_at_once(void **state)
     server_stop(server);
 }
 
-static void cache_is_used_and_counted_only_if_on(void **state)
+SERVER_TEST(cache_is_used_and_counted_only_if_on)
 {
     static const struct {
         const char *option;
         uint64_t hits, inserted;
     } cases[] = {{"cache.enabled=on", 4, 1}, {"cache.enabled=off", 0, 0}};
-    struct server *server = *state;
 
     server_put_text(server, "/a", "a");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -238,11 +227,10 @@ static void cache_is_used_and_counted_only_if_on(void **state)
     }
 }
 
-static void small_cache_stays_within_limits(void **state)
+SERVER_TEST(small_cache_stays_within_limits)
 {
     enum { FILES = 60, BYTES = 8 * 1024, BOUND = 64 * 1024 };
     static const char *const policies[] = {"cache.policy=sieve", "cache.policy=lru"};
-    struct server *server = *state;
     char *bytes = make_bytes(BYTES + FILES, 3), path[16];
 
     for (int i = 0; i < FILES; i++) {
@@ -264,10 +252,9 @@ static void small_cache_stays_within_limits(void **state)
 }
 
 /* The kernel knows no speed of the loopback device: the file can be opened, but not read. */
-static void failed_read_is_500(void **state)
+SERVER_TEST(failed_read_is_500)
 {
     static const char root[] = "/sys/devices/virtual/net/lo", file[] = "/speed";
-    struct server *server = *state;
     char option[64], path[64], byte;
     int fd;
 
@@ -301,10 +288,9 @@ static void ask_on(struct http_client *client, const char *last_bytes, int statu
     http_response_free(&response);
 }
 
-static void default_cache_holds_5000_small_files(void **state)
+SERVER_TEST(default_cache_holds_5000_small_files)
 {
     enum { FILES = 5000 };
-    struct server *server = *state;
     struct http_client client;
     static const char text[] = "a small file";
     char request[64];
@@ -348,11 +334,10 @@ static bool status_is(const struct server *server, const char *target, int statu
     return got == status;
 }
 
-static void file_replaced_by_rename_is_served(void **state)
+SERVER_TEST(file_replaced_by_rename_is_served)
 {
     static const char *const options[] = {"cache.revalidate=0", "cache.revalidate=200ms",
                                           "cache.enabled=off"};
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX];
 
     in_site(server, "/page.txt", path);
@@ -372,9 +357,8 @@ static void file_replaced_by_rename_is_served(void **state)
     }
 }
 
-static void revalidate_0_serves_change_at_once(void **state)
+SERVER_TEST(revalidate_0_serves_change_at_once)
 {
-    struct server *server = *state;
     char body[16];
 
     server_put_text(server, "/n", "start");
@@ -419,24 +403,23 @@ static void try_long_iteration(struct server *server, int status)
     server_stop(server);
 }
 
-static void change_during_a_long_iteration_is_served(void **state)
+SERVER_TEST(change_during_a_long_iteration_is_served)
 {
-    server_put_text(*state, "/n", "old");
-    try_long_iteration(*state, 200);
+    server_put_text(server, "/n", "old");
+    try_long_iteration(server, 200);
 }
 
-static void new_file_during_a_long_iteration_is_served(void **state)
+SERVER_TEST(new_file_during_a_long_iteration_is_served)
 {
-    try_long_iteration(*state, 404);
+    try_long_iteration(server, 404);
 }
 
 /*
  * No response mixes two versions: all letters of a body are equal and its length is as announced.
  */
-static void changing_file_is_never_mixed(void **state)
+SERVER_TEST(changing_file_is_never_mixed)
 {
     enum { SMALL = 50 * 1000, LARGE = 3 * 1000 * 1000 };
-    struct server *server = *state;
     struct http_client client;
     char *versions[2] = {malloc(LARGE), malloc(LARGE)};
 
@@ -465,9 +448,8 @@ static void changing_file_is_never_mixed(void **state)
 }
 
 /* An offload thread reads it, because a serving thread does not wait for a disk. */
-static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
+SERVER_TEST(file_that_is_only_on_disk_is_read_by_another_thread)
 {
-    struct server *server = *state;
     char *bytes = make_bytes(LARGEST, 7), path[SCRATCH_PATH_MAX];
     struct http_client client;
     struct http_response response;
@@ -499,10 +481,9 @@ static void file_that_is_only_on_disk_is_read_by_another_thread(void **state)
  * The Content-Length cannot be met: the sent bytes are right, the connection closes, and the
  * response is counted as cut short.
  */
-static void file_truncated_while_sent_closes_connection(void **state)
+SERVER_TEST(file_truncated_while_sent_closes_connection)
 {
     enum { HUGE_FILE = 32 * 1024 * 1024 }; /* larger than the socket buffers */
-    struct server *server = *state;
     struct http_client client;
     char *bytes = make_bytes(HUGE_FILE, 11), path[SCRATCH_PATH_MAX];
     const int small = 64 * 1024;
@@ -526,31 +507,4 @@ static void file_truncated_while_sent_closes_connection(void **state)
     server_expect_metric(server, "responses_cut_short", 1);
     free(bytes);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(dot_files_are_hidden),
-        TEST(links_are_not_followed),
-        TEST(nothing_above_root_is_served),
-        TEST(special_files_are_rejected_without_blocking),
-        TEST(content_is_exact_with_all_settings),
-        TEST(large_files_are_sent_to_several_clients_at_once),
-        TEST(cache_is_used_and_counted_only_if_on),
-        TEST(small_cache_stays_within_limits),
-        TEST(failed_read_is_500),
-        TEST(default_cache_holds_5000_small_files),
-        TEST(file_replaced_by_rename_is_served),
-        TEST(revalidate_0_serves_change_at_once),
-        TEST(change_during_a_long_iteration_is_served),
-        TEST(new_file_during_a_long_iteration_is_served),
-        TEST(changing_file_is_never_mixed),
-        TEST(file_that_is_only_on_disk_is_read_by_another_thread),
-        TEST(file_truncated_while_sent_closes_connection),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <regex.h>
@@ -49,9 +45,8 @@ static void assert_field(const struct http_response *response, const char *name,
 
 /* --- Files and directories --- */
 
-static void file_has_its_content_and_fields(void **state)
+SERVER_TEST(file_has_its_content_and_fields)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_put_text(server, "/page.html", "<p>hello</p>\n");
@@ -69,9 +64,8 @@ static void file_has_its_content_and_fields(void **state)
     server_stop(server);
 }
 
-static void date_is_current(void **state)
+SERVER_TEST(date_is_current)
 {
-    struct server *server = *state;
     struct http_response response;
     struct tm parts = {0};
     time_t before, after, printed;
@@ -88,14 +82,13 @@ static void date_is_current(void **state)
     server_stop(server);
 }
 
-static void head_has_fields_of_get_without_body(void **state)
+SERVER_TEST(head_has_fields_of_get_without_body)
 {
     static const struct {
         const char *target;
         int status;
     } cases[] = {{"/page.html", 200}, {"/empty.txt", 200}, {"/large.bin", 200},
                  {"/missing", 404},   {"/folder", 301},    {"/bare/", 403}};
-    struct server *server = *state;
     static char large[2 * 1024 * 1024];
 
     server_put_text(server, "/page.html", "<p>hello</p>\n");
@@ -131,7 +124,7 @@ static void head_has_fields_of_get_without_body(void **state)
     server_stop(server);
 }
 
-static void content_type_follows_name_suffix(void **state)
+SERVER_TEST(content_type_follows_name_suffix)
 {
     static const struct {
         const char *path, *type;
@@ -148,7 +141,6 @@ static void content_type_follows_name_suffix(void **state)
         {"/a.unheard-of", "application/octet-stream"},
         {"/noending", "application/octet-stream"},
     };
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         server_put_text(server, cases[i].path, "x");
@@ -163,9 +155,8 @@ static void content_type_follows_name_suffix(void **state)
     server_stop(server);
 }
 
-static void directory_returns_index_file(void **state)
+SERVER_TEST(directory_returns_index_file)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_put_text(server, "/start.htm", "root");
@@ -186,7 +177,7 @@ static void directory_returns_index_file(void **state)
 }
 
 /* A Location that begins with two slashes names another host (RFC 3986 section 4.2). */
-static void directory_without_slash_redirects_within_site(void **state)
+SERVER_TEST(directory_without_slash_redirects_within_site)
 {
     static const struct {
         const char *target, *location;
@@ -205,7 +196,6 @@ static void directory_without_slash_redirects_within_site(void **state)
         {"//folder/../folder", "/folder/"},
         {"http://elsewhere.example//folder", "/folder/"},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/folder/sub/file", "x");
     server_put_text(server, "/with space/file", "x");
@@ -247,7 +237,7 @@ static char *with_letters(const char *before, size_t length, const char *after)
     return request;
 }
 
-static void bad_request_gets_right_status(void **state)
+SERVER_TEST(bad_request_gets_right_status)
 {
     static const struct {
         const char *request;
@@ -273,7 +263,6 @@ static void bad_request_gets_right_status(void **state)
         {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
         {"GET / HTTP/3\r\nHost: a\r\n\r\n", 505},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/index.html", "index");
     server_start(server, NULL);
@@ -288,7 +277,7 @@ static void bad_request_gets_right_status(void **state)
     server_stop(server);
 }
 
-static void only_requests_over_a_limit_are_rejected(void **state)
+SERVER_TEST(only_requests_over_a_limit_are_rejected)
 {
     static const struct {
         const char *before, *after;
@@ -310,7 +299,6 @@ static void only_requests_over_a_limit_are_rejected(void **state)
         {"GET / HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\nAccept-Encoding: gzip\r\nC: ",
          "\r\n\r\n", 1, 431},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/index.html", "index");
     server_start(server, "limits.request_line=1000", "limits.header_bytes=2000",
@@ -328,10 +316,9 @@ static void only_requests_over_a_limit_are_rejected(void **state)
     server_stop(server);
 }
 
-static void other_method_is_405_with_allow(void **state)
+SERVER_TEST(other_method_is_405_with_allow)
 {
     static const char *const methods[] = {"POST", "PUT", "DELETE", "PATCH", "TRACE"};
-    struct server *server = *state;
 
     server_put_text(server, "/index.html", "index");
     server_start(server, NULL);
@@ -348,7 +335,7 @@ static void other_method_is_405_with_allow(void **state)
     server_stop(server);
 }
 
-static void error_has_page_of_the_site(void **state)
+SERVER_TEST(error_has_page_of_the_site)
 {
     static const struct {
         const char *request, *page;
@@ -359,7 +346,6 @@ static void error_has_page_of_the_site(void **state)
         {"GET / HTTP/1.1\r\n\r\n", "our 400"},
         {"BREW / HTTP/1.1\r\nHost: h\r\n\r\n", "our 501"},
     };
-    struct server *server = *state;
 
     server_put_text(server, "/bare/file", "x");
     server_put_text(server, "/pages/400.html", "our 400");
@@ -383,10 +369,9 @@ static void error_has_page_of_the_site(void **state)
     server_stop(server);
 }
 
-static void error_without_page_has_built_in_page(void **state)
+SERVER_TEST(error_without_page_has_built_in_page)
 {
     static const char *const options[] = {"files.error_pages=", "files.error_pages=/nowhere"};
-    struct server *server = *state;
 
     server_put_text(server, "/errors/404.html", "not this one");
     for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
@@ -424,9 +409,8 @@ static int request_if(const struct server *server, const char *field, const char
     return status;
 }
 
-static void unchanged_file_is_304(void **state)
+SERVER_TEST(unchanged_file_is_304)
 {
-    struct server *server = *state;
     struct http_response first;
     char list[256], weak[160];
     const char *etag, *modified;
@@ -451,9 +435,8 @@ static void unchanged_file_is_304(void **state)
     server_stop(server);
 }
 
-static void etag_has_precedence_over_date(void **state)
+SERVER_TEST(etag_has_precedence_over_date)
 {
-    struct server *server = *state;
     struct http_response first, response;
     char request[512];
 
@@ -527,10 +510,9 @@ static void expect_changed(const struct server *server, const char *coding, cons
     http_response_free(&response);
 }
 
-static void rewrite_with_same_length_and_mtime_has_new_etag(void **state)
+SERVER_TEST(rewrite_with_same_length_and_mtime_has_new_etag)
 {
     static const char gzip[] = "Accept-Encoding: gzip\r\n";
-    struct server *server = *state;
     struct http_response plain, coded;
     char path[SCRATCH_PATH_MAX + 4];
 
@@ -552,10 +534,9 @@ static void rewrite_with_same_length_and_mtime_has_new_etag(void **state)
     server_stop(server);
 }
 
-static void etag_is_same_in_all_workers_and_after_restart(void **state)
+SERVER_TEST(etag_is_same_in_all_workers_and_after_restart)
 {
     static const char *const options[] = {"workers.processes=1", "workers.processes=3"};
-    struct server *server = *state;
     struct http_response response;
     char first[128] = "";
 
@@ -572,29 +553,4 @@ static void etag_is_same_in_all_workers_and_after_restart(void **state)
         }
         server_stop(server);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(file_has_its_content_and_fields),
-        TEST(date_is_current),
-        TEST(head_has_fields_of_get_without_body),
-        TEST(content_type_follows_name_suffix),
-        TEST(directory_returns_index_file),
-        TEST(directory_without_slash_redirects_within_site),
-        TEST(bad_request_gets_right_status),
-        TEST(only_requests_over_a_limit_are_rejected),
-        TEST(other_method_is_405_with_allow),
-        TEST(error_has_page_of_the_site),
-        TEST(error_without_page_has_built_in_page),
-        TEST(unchanged_file_is_304),
-        TEST(etag_has_precedence_over_date),
-        TEST(rewrite_with_same_length_and_mtime_has_new_etag),
-        TEST(etag_is_same_in_all_workers_and_after_restart),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

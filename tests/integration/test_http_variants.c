@@ -8,11 +8,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,9 +77,8 @@ static void expect_gunzipped(const struct http_response *response, const char *t
 
 /* --- gzip made by the server --- */
 
-static void gzip_is_made_once_and_cached(void **state)
+SERVER_TEST(gzip_is_made_once_and_cached)
 {
-    struct server *server = *state;
     char *text = make_prose(1);
     struct http_response response;
     size_t length = 0;
@@ -110,9 +105,8 @@ static void gzip_is_made_once_and_cached(void **state)
     free(text);
 }
 
-static void changed_file_is_compressed_again(void **state)
+SERVER_TEST(changed_file_is_compressed_again)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_start(server, "workers.processes=2", "cache.revalidate=0", NULL);
@@ -130,9 +124,8 @@ static void changed_file_is_compressed_again(void **state)
     server_stop(server);
 }
 
-static void incompressible_file_is_sent_plain(void **state)
+SERVER_TEST(incompressible_file_is_sent_plain)
 {
-    struct server *server = *state;
     struct http_response response;
     char noise[4000];
     unsigned long chance = 88172645463325252UL;
@@ -159,10 +152,9 @@ static void incompressible_file_is_sent_plain(void **state)
     server_stop(server);
 }
 
-static void concurrent_requests_get_the_same_gzip(void **state)
+SERVER_TEST(concurrent_requests_get_the_same_gzip)
 {
     enum { CLIENTS = 20 };
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     char *text = make_prose(7);
 
@@ -188,10 +180,9 @@ static void concurrent_requests_get_the_same_gzip(void **state)
     free(text);
 }
 
-static void compression_off_encodes_nothing(void **state)
+SERVER_TEST(compression_off_encodes_nothing)
 {
     static const char *const options[] = {"cache.compress=off", "cache.enabled=off"};
-    struct server *server = *state;
     struct http_response response;
     char *text = make_prose(7);
 
@@ -230,9 +221,8 @@ static void expect_variant(const struct server *server, const char *body, const 
     http_response_free(&response);
 }
 
-static void variants_appear_and_disappear(void **state)
+SERVER_TEST(variants_appear_and_disappear)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX];
 
     server_put_text(server, "/a.txt", "plain");
@@ -272,10 +262,8 @@ static void write_in_place(const struct server *server, const char *path, const 
 enum { AT_REST_S = 5 };
 
 /* The server does not look up names in an unchanged directory again. */
-static void changes_in_unchanged_directory_are_served(void **state)
+SERVER_TEST(changes_in_unchanged_directory_are_served)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a.txt", "plain");
     server_start(server, "cache.revalidate=0", NULL);
     sleep(AT_REST_S);
@@ -296,9 +284,8 @@ static void changes_in_unchanged_directory_are_served(void **state)
 }
 
 /* The directory of the link does not change when the target appears. */
-static void variant_may_be_a_formerly_dangling_link(void **state)
+SERVER_TEST(variant_may_be_a_formerly_dangling_link)
 {
-    struct server *server = *state;
     char link[SCRATCH_PATH_MAX];
 
     server_put_text(server, "/a.txt", "plain");
@@ -314,10 +301,8 @@ static void variant_may_be_a_formerly_dangling_link(void **state)
     server_stop(server);
 }
 
-static void variant_older_than_file_is_ignored(void **state)
+SERVER_TEST(variant_older_than_file_is_ignored)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/a.txt", "plain");
     server_put_text(server, "/a.txt.gz", "in gz");
     date_file(server, "/a.txt", 2000);
@@ -331,9 +316,8 @@ static void variant_older_than_file_is_ignored(void **state)
     server_stop(server);
 }
 
-static void variant_last_modified_is_later_of_both(void **state)
+SERVER_TEST(variant_last_modified_is_later_of_both)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_put_text(server, "/a.txt", "plain");
@@ -351,9 +335,8 @@ static void variant_last_modified_is_later_of_both(void **state)
 }
 
 /* RFC 9110 section 8.8.2.1. */
-static void future_mtime_is_sent_as_now(void **state)
+SERVER_TEST(future_mtime_is_sent_as_now)
 {
-    struct server *server = *state;
     struct http_response response;
     time_t before = time(NULL);
     struct tm told = {0};
@@ -371,9 +354,8 @@ static void future_mtime_is_sent_as_now(void **state)
 }
 
 /* As in reproducible archives. A cache that knows only dates then gets the new content. */
-static void mtime_of_the_first_day_is_not_sent(void **state)
+SERVER_TEST(mtime_of_the_first_day_is_not_sent)
 {
-    struct server *server = *state;
     struct http_response response;
 
     server_put_text(server, "/a.txt", "plain");
@@ -408,7 +390,7 @@ static void put_sparse(const struct server *server, const char *path, off_t size
     close(fd);
 }
 
-static void sizes_and_offsets_are_64_bit(void **state)
+SERVER_TEST(sizes_and_offsets_are_64_bit)
 {
     static const struct {
         const char *range, *printed, *body;
@@ -418,7 +400,6 @@ static void sizes_and_offsets_are_64_bit(void **state)
         {"bytes=2147483644-2147483647", "bytes 2147483644-2147483647/5368709120", "at p"},
         {"bytes=-1", "bytes 5368709119-5368709119/5368709120", ""},
     };
-    struct server *server = *state;
     struct http_response response;
     struct http_client client;
 
@@ -453,14 +434,13 @@ static void sizes_and_offsets_are_64_bit(void **state)
 }
 
 /* Parts of a large file, each larger than a window and the socket buffer. */
-static void large_parts_are_exact(void **state)
+SERVER_TEST(large_parts_are_exact)
 {
     enum { SIZE = 6 * 1024 * 1024 };
     static const char request[] = "GET /large.bin HTTP/1.1\r\nHost: h\r\n"
                                   "Range: bytes=100-2000000,3000000-5999999\r\n\r\n";
     static const char *const options[] = {"cache.max_object=1M", "cache.max_object=16M",
                                           "cache.enabled=off"};
-    struct server *server = *state;
     char *bytes = malloc(SIZE);
 
     assert_non_null(bytes);
@@ -487,10 +467,9 @@ static void large_parts_are_exact(void **state)
     free(bytes);
 }
 
-static void file_truncated_while_sent_closes_connection(void **state)
+SERVER_TEST(file_truncated_while_sent_closes_connection)
 {
     enum { SIZE = 64 * 1024 * 1024 };
-    struct server *server = *state;
     struct http_client client;
     char path[SCRATCH_PATH_MAX];
 
@@ -508,28 +487,4 @@ static void file_truncated_while_sent_closes_connection(void **state)
     server_expect_metric(server, "responses_cut_short", 1);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(gzip_is_made_once_and_cached),
-        TEST(changed_file_is_compressed_again),
-        TEST(incompressible_file_is_sent_plain),
-        TEST(concurrent_requests_get_the_same_gzip),
-        TEST(compression_off_encodes_nothing),
-        TEST(variants_appear_and_disappear),
-        TEST(changes_in_unchanged_directory_are_served),
-        TEST(variant_may_be_a_formerly_dangling_link),
-        TEST(variant_older_than_file_is_ignored),
-        TEST(variant_last_modified_is_later_of_both),
-        TEST(future_mtime_is_sent_as_now),
-        TEST(mtime_of_the_first_day_is_not_sent),
-        TEST(sizes_and_offsets_are_64_bit),
-        TEST(large_parts_are_exact),
-        TEST(file_truncated_while_sent_closes_connection),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,7 @@
 #include "load.h"
 #include "scratch.h"
 #include "server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -93,12 +89,11 @@ static void use_everything(const struct server *server)
     server_do(server, "offload-threads 1");
 }
 
-static void no_process_has_leaks_or_errors(void **state)
+SERVER_TEST(no_process_has_leaks_or_errors)
 {
     /* In the sandbox no file can grow, not even the report. */
     static const char *const options[] = {"workers.dispatch=master", "workers.threads=1",
                                           "server.jail=off", NULL};
-    struct server *server = *state;
     char log_file[SCRATCH_PATH_MAX + 32];
     const char *const valgrind[] = {"valgrind",
                                     "--trace-children=yes",
@@ -124,14 +119,4 @@ static void no_process_has_leaks_or_errors(void **state)
     server_expect_metric(server, "workers_died", 0);
     server_stop(server);
     assert_in_range(check_reports(server), processes, UINT32_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_process_has_leaks_or_errors, server_set_up,
-                                        server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +25,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+const struct test_fixture test_fixture = {server_set_up, server_tear_down};
 
 enum { CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each kind */ };
 
@@ -89,10 +87,8 @@ static void ask_for_page(struct http_client *client)
     http_response_free(&response);
 }
 
-static void killed_worker_closes_only_its_connections(void **state)
+SERVER_TEST(killed_worker_closes_only_its_connections)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct http_client client[CLIENTS];
@@ -134,10 +130,9 @@ static bool rings_are_drained(const struct segment_reader *reader)
     return true;
 }
 
-static void workers_killed_under_load_are_replaced(void **state)
+SERVER_TEST(workers_killed_under_load_are_replaced)
 {
     enum { KILLS = 4 };
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
@@ -201,9 +196,8 @@ static int keep_port(char *option, size_t size)
     return fd;
 }
 
-static void start_after_killed_master_succeeds(void **state)
+SERVER_TEST(start_after_killed_master_succeeds)
 {
-    struct server *server = *state;
     char segment[128], listen[64];
     int port = keep_port(listen, sizeof(listen));
 
@@ -236,9 +230,8 @@ static void start_after_killed_master_succeeds(void **state)
 }
 
 /* A start does not wait longer for the workers of a killed master than they need to exit. */
-static void start_right_after_kill_serves(void **state)
+SERVER_TEST(start_right_after_kill_serves)
 {
-    struct server *server = *state;
     struct http_client client;
     char listen[64];
     int port = keep_port(listen, sizeof(listen));
@@ -265,9 +258,8 @@ static void start_right_after_kill_serves(void **state)
  * The master is a zombie, because nobody reaps it, and one worker is stopped. Somebody holds a lock
  * on the pid file, which everybody may open.
  */
-static void start_ends_what_a_killed_master_left(void **state)
+SERVER_TEST(start_ends_what_a_killed_master_left)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 128], listen[64];
     int port = keep_port(listen, sizeof(listen)), pid_file;
     pid_t workers[WORKERS], killed;
@@ -294,9 +286,8 @@ static void start_ends_what_a_killed_master_left(void **state)
 }
 
 /* A worker that is stopped when its master dies may still log requests. */
-static void logger_outlives_workers_of_killed_master(void **state)
+SERVER_TEST(logger_outlives_workers_of_killed_master)
 {
-    struct server *server = *state;
     pid_t workers[WORKERS], logger;
 
     server_start(server, NULL);
@@ -314,9 +305,8 @@ static void logger_outlives_workers_of_killed_master(void **state)
 
 /* --- Failed starts --- */
 
-static void second_start_fails_and_first_is_unaffected(void **state)
+SERVER_TEST(second_start_fails_and_first_is_unaffected)
 {
-    struct server *server = *state;
     const char *const no_options[] = {NULL};
     char segment[128], *printed;
 
@@ -333,9 +323,8 @@ static void second_start_fails_and_first_is_unaffected(void **state)
     server_stop(server);
 }
 
-static void start_on_used_port_fails_and_leaves_nothing(void **state)
+SERVER_TEST(start_on_used_port_fails_and_leaves_nothing)
 {
-    struct server *server = *state;
     char name[64], listen[64], segment[128], run_dir[SCRATCH_PATH_MAX], *printed;
     const char *const options[] = {name, listen, NULL};
 
@@ -359,9 +348,8 @@ static void start_on_used_port_fails_and_leaves_nothing(void **state)
  * The lock is in the run directory but the segment is not: the running server must keep its
  * segment.
  */
-static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
+SERVER_TEST(second_start_with_other_run_dir_keeps_segment_of_first)
 {
-    struct server *server = *state;
     char run_dir[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], segment[128], *printed;
     const char *const options[] = {option, NULL};
     struct stat before, after;
@@ -389,9 +377,8 @@ static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
  * Only root can play the other user. The planted segment looks like that of a running server; a
  * directory has the name that other servers use.
  */
-static void start_ignores_segment_of_another_user(void **state)
+SERVER_TEST(start_ignores_segment_of_another_user)
 {
-    struct server *server = *state;
     const struct segment_plan plan = {.name = server_name(server),
                                       .socket_path = "/tmp/planted.sock",
                                       .listening = "127.0.0.1:1",
@@ -435,9 +422,8 @@ static unsigned count_descriptors(pid_t pid, const char *path)
     return count;
 }
 
-static void only_the_master_holds_the_lock(void **state)
+SERVER_TEST(only_the_master_holds_the_lock)
 {
-    struct server *server = *state;
     struct stat status;
     char path[SCRATCH_PATH_MAX + 128];
     pid_t worker;
@@ -454,9 +440,8 @@ static void only_the_master_holds_the_lock(void **state)
     server_stop(server);
 }
 
-static void run_dir_that_others_may_write_is_refused(void **state)
+SERVER_TEST(run_dir_that_others_may_write_is_refused)
 {
-    struct server *server = *state;
     char run_dir[SCRATCH_PATH_MAX], *printed;
     const char *const options[] = {NULL};
 
@@ -469,10 +454,9 @@ static void run_dir_that_others_may_write_is_refused(void **state)
     free(printed);
 }
 
-static void file_at_control_socket_path_is_not_removed(void **state)
+SERVER_TEST(file_at_control_socket_path_is_not_removed)
 {
     static const char precious[] = "not to be lost\n";
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], *printed, *kept;
     const char *const options[] = {option, NULL};
     size_t length;
@@ -511,7 +495,7 @@ static void become_server(const struct server *server, int output, const char *d
  * A stop signal before the server is ready stops it too and removes everything it created. A second
  * signal may find it exiting already.
  */
-static void stop_signal_during_start_leaves_nothing(void **state)
+TEST(stop_signal_during_start_leaves_nothing)
 {
     enum { STARTS = 60, STEP_US = 250, AGAIN_US = 40 };
     const struct server *server = *state;
@@ -556,7 +540,7 @@ static int start_detached(const struct server *server, char *printed, size_t siz
     return WEXITSTATUS(status);
 }
 
-static void detached_start_returns_when_serving_or_failed(void **state)
+TEST(detached_start_returns_when_serving_or_failed)
 {
     const struct server *server = *state;
     char printed[4096];
@@ -570,29 +554,4 @@ static void detached_start_returns_when_serving_or_failed(void **state)
     server_do(server, "stop");
     WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0); /* orphans become children of this process */
     server_check_nothing_left(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(killed_worker_closes_only_its_connections),
-        TEST(workers_killed_under_load_are_replaced),
-        TEST(start_after_killed_master_succeeds),
-        TEST(start_right_after_kill_serves),
-        TEST(start_ends_what_a_killed_master_left),
-        TEST(logger_outlives_workers_of_killed_master),
-        TEST(second_start_fails_and_first_is_unaffected),
-        TEST(start_on_used_port_fails_and_leaves_nothing),
-        TEST(second_start_with_other_run_dir_keeps_segment_of_first),
-        TEST(start_ignores_segment_of_another_user),
-        TEST(only_the_master_holds_the_lock),
-        TEST(run_dir_that_others_may_write_is_refused),
-        TEST(file_at_control_socket_path_is_not_removed),
-        TEST(stop_signal_during_start_leaves_nothing),
-        TEST(detached_start_returns_when_serving_or_failed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -198,10 +194,8 @@ static void reader_close(struct reader *reader)
     close(reader->fd);
 }
 
-static void stalled_reader_does_not_kill_the_logger(void **state)
+SERVER_TEST(stalled_reader_does_not_kill_the_logger)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct segment_reader segment;
         struct reader reader;
@@ -243,10 +237,8 @@ static void kill_loggers(const struct server *server, struct reader *reader)
     }
 }
 
-static void killed_logger_loses_no_line_and_repeats_few(void **state)
+SERVER_TEST(killed_logger_loses_no_line_and_repeats_few)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct segment_reader segment;
         struct reader reader;
@@ -263,9 +255,8 @@ static void killed_logger_loses_no_line_and_repeats_few(void **state)
 }
 
 /* The end of a FIFO that the server holds keeps what its reader has not read. */
-static void reader_that_reconnects_gets_every_line(void **state)
+SERVER_TEST(reader_that_reconnects_gets_every_line)
 {
-    struct server *server = *state;
     struct segment_reader segment;
     struct reader reader;
     int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
@@ -288,10 +279,8 @@ static void wait_for_flush(const struct segment_reader *segment)
     WAIT_UNTIL(server_count_events(segment, "stopped") == 1);
 }
 
-static void stop_waits_for_a_reader_that_comes_back(void **state)
+SERVER_TEST(stop_waits_for_a_reader_that_comes_back)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct segment_reader segment;
         struct reader reader;
@@ -307,9 +296,8 @@ static void stop_waits_for_a_reader_that_comes_back(void **state)
     }
 }
 
-static void logger_killed_during_the_stop_is_replaced(void **state)
+SERVER_TEST(logger_killed_during_the_stop_is_replaced)
 {
-    struct server *server = *state;
     struct segment_reader segment;
     struct reader reader;
     pid_t logger;
@@ -355,10 +343,8 @@ static void check_report_of_loss(struct server *server, struct reader *reader)
     assert_in_range(lost, 1, REQUESTS);
 }
 
-static void stop_reports_the_lines_that_nobody_reads(void **state)
+SERVER_TEST(stop_reports_the_lines_that_nobody_reads)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct segment_reader segment;
         struct reader reader;
@@ -374,9 +360,8 @@ static void stop_reports_the_lines_that_nobody_reads(void **state)
     }
 }
 
-static void second_stop_does_not_wait_for_the_reader(void **state)
+SERVER_TEST(second_stop_does_not_wait_for_the_reader)
 {
-    struct server *server = *state;
     struct segment_reader segment;
     struct reader reader;
 
@@ -391,10 +376,8 @@ static void second_stop_does_not_wait_for_the_reader(void **state)
 }
 
 /* The logger is stopped, so that the lines are in the rings when all processes are killed at once. */
-static void next_server_writes_the_lines_of_a_killed_one(void **state)
+SERVER_TEST(next_server_writes_the_lines_of_a_killed_one)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct segment_reader segment;
         struct reader reader;
@@ -427,9 +410,8 @@ static void next_server_writes_the_lines_of_a_killed_one(void **state)
 }
 
 /* Standard output of the server is a pipe, whose flags are those of other processes, too. */
-static void stalled_standard_output_is_a_log_like_a_fifo(void **state)
+SERVER_TEST(stalled_standard_output_is_a_log_like_a_fifo)
 {
-    struct server *server = *state;
     struct segment_reader segment;
     struct reader reader;
     char command[SCRATCH_PATH_MAX + 64];
@@ -454,23 +436,4 @@ static void stalled_standard_output_is_a_log_like_a_fifo(void **state)
     segment_detach(&segment);
     server_stop(server);
     reader_close(&reader);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(stalled_reader_does_not_kill_the_logger),
-        TEST(killed_logger_loses_no_line_and_repeats_few),
-        TEST(reader_that_reconnects_gets_every_line),
-        TEST(stop_waits_for_a_reader_that_comes_back),
-        TEST(logger_killed_during_the_stop_is_replaced),
-        TEST(stop_reports_the_lines_that_nobody_reads),
-        TEST(second_stop_does_not_wait_for_the_reader),
-        TEST(next_server_writes_the_lines_of_a_killed_one),
-        TEST(stalled_standard_output_is_a_log_like_a_fifo),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

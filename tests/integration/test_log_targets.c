@@ -6,11 +6,7 @@
 #include "patience.h"
 #include "scratch.h"
 #include "server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -118,9 +114,8 @@ static void start_with_syslog(struct server *server, const struct receiver *rece
     server_start(server, access, "workers.processes=1", "workers.threads=1", NULL);
 }
 
-static void each_response_is_one_syslog_line(void **state)
+SERVER_TEST(each_response_is_one_syslog_line)
 {
-    struct server *server = *state;
     struct receiver receiver;
 
     receiver_open(&receiver, server);
@@ -132,9 +127,8 @@ static void each_response_is_one_syslog_line(void **state)
     receiver_close(&receiver);
 }
 
-static void lines_wait_for_syslog_to_return(void **state)
+SERVER_TEST(lines_wait_for_syslog_to_return)
 {
-    struct server *server = *state;
     struct receiver receiver;
 
     receiver_open(&receiver, server);
@@ -154,9 +148,8 @@ static void lines_wait_for_syslog_to_return(void **state)
 }
 
 /* Once, however often the master tries to open it again. */
-static void each_loss_of_a_log_is_reported(void **state)
+SERVER_TEST(each_loss_of_a_log_is_reported)
 {
-    struct server *server = *state;
     struct receiver receiver;
 
     receiver_open(&receiver, server);
@@ -174,12 +167,11 @@ static void each_loss_of_a_log_is_reported(void **state)
     receiver_close(&receiver);
 }
 
-static void start_fails_if_log_target_is_unreachable(void **state)
+SERVER_TEST(start_fails_if_log_target_is_unreachable)
 {
     static const char *const options[] = {"log.access=syslog:@/nowhere/at/all", NULL};
     static const char *const unknown[] = {"log.access=syslog:local9", NULL};
     static const char *const silent[] = {"log.error=off", NULL};
-    struct server *server = *state;
     char *printed;
 
     assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
@@ -194,9 +186,8 @@ static void start_fails_if_log_target_is_unreachable(void **state)
 }
 
 /* Each once. The worker may write its event before the master. */
-static void events_go_to_configured_error_log(void **state)
+SERVER_TEST(events_go_to_configured_error_log)
 {
-    struct server *server = *state;
     struct receiver receiver;
     char error[SCRATCH_PATH_MAX + 64];
 
@@ -234,10 +225,8 @@ static unsigned long summed_up(const struct server *server)
     return sum;
 }
 
-static void summaries_add_up_to_requests_served(void **state)
+SERVER_TEST(summaries_add_up_to_requests_served)
 {
-    struct server *server = *state;
-
     server_start(server, "log.summary_interval=1s", NULL);
     ask_for(server, 0, 25);
     WAIT_UNTIL(summed_up(server) == 25);
@@ -248,10 +237,8 @@ static void summaries_add_up_to_requests_served(void **state)
 }
 
 /* The old master of an upgrade has its last one when the new master serves. */
-static void last_summary_comes_at_the_stop(void **state)
+SERVER_TEST(last_summary_comes_at_the_stop)
 {
-    struct server *server = *state;
-
     server_start(server, "log.summary_interval=24h", NULL);
     ask_for(server, 0, 25);
     server_signal(server_pid(server), SIGUSR2);
@@ -264,10 +251,9 @@ static void last_summary_comes_at_the_stop(void **state)
 }
 
 /* The history has a sample per second, so it shows how many seconds have passed for the server. */
-static void summary_interval_is_not_rounded_to_seconds(void **state)
+SERVER_TEST(summary_interval_is_not_rounded_to_seconds)
 {
     enum { SUMMARIES = 12 };
-    struct server *server = *state;
     struct segment_reader reader;
 
     server_start(server, "log.summary_interval=100ms", NULL);
@@ -276,18 +262,4 @@ static void summary_interval_is_not_rounded_to_seconds(void **state)
     assert_true(segment_samples(&reader) < SUMMARIES);
     segment_detach(&reader);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_response_is_one_syslog_line),  TEST(lines_wait_for_syslog_to_return),
-        TEST(each_loss_of_a_log_is_reported),    TEST(start_fails_if_log_target_is_unreachable),
-        TEST(events_go_to_configured_error_log), TEST(summaries_add_up_to_requests_served),
-        TEST(last_summary_comes_at_the_stop),    TEST(summary_interval_is_not_rounded_to_seconds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -111,9 +107,8 @@ static void ask_for_all(struct http_client *client, int round)
 }
 
 /* In each worker all files need more than three quarters of the limit. */
-static void caches_stay_below_the_limit(void **state)
+SERVER_TEST(caches_stay_below_the_limit)
 {
-    struct server *server = *state;
     struct control_group group;
 
     if (!control_group_create(&group))
@@ -150,9 +145,8 @@ static void caches_stay_below_the_limit(void **state)
 }
 
 /* Another process takes the memory, so that nothing the workers free helps. */
-static void idle_connections_close_and_new_ones_wait(void **state)
+SERVER_TEST(idle_connections_close_and_new_ones_wait)
 {
-    struct server *server = *state;
     struct control_group group;
 
     if (!control_group_create(&group))
@@ -196,16 +190,4 @@ static void idle_connections_close_and_new_ones_wait(void **state)
         server_stop(server);
     }
     control_group_remove(&group);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(caches_stay_below_the_limit),
-        TEST(idle_connections_close_and_new_ones_wait),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -54,10 +50,8 @@ static void wait_for_queue(const struct server *server, uint64_t length)
 }
 
 /* The client whose turn it is holds the only thread until it closes. */
-static void thread_serves_one_connection_until_it_closes(void **state)
+SERVER_TEST(thread_serves_one_connection_until_it_closes)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(models) * ARRAY_LENGTH(dispatches); i++) {
         struct http_client first, second;
 
@@ -86,10 +80,9 @@ static bool serves_in_state(const struct segment_reader *reader, enum thread_sta
     return atomic_load(&segment_thread(&reader->map, 1)->activity.state) == state;
 }
 
-static void state_is_what_the_connection_waits_for(void **state)
+SERVER_TEST(state_is_what_the_connection_waits_for)
 {
     static char bytes[16 * 1024 * 1024]; /* more than the buffers of a socket */
-    struct server *server = *state;
     struct segment_reader reader;
     struct http_client client;
 
@@ -111,10 +104,8 @@ static void state_is_what_the_connection_waits_for(void **state)
 }
 
 /* Its request and its end have arrived when a thread takes it. */
-static void client_that_left_the_queue_harms_nobody(void **state)
+SERVER_TEST(client_that_left_the_queue_harms_nobody)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
         struct http_client holder, gone, last;
 
@@ -149,7 +140,7 @@ static void fill_queue(const struct server *server, struct http_client *client, 
 }
 
 /* A client holds the thread, and two of the others the places of the queue. */
-static void full_queue_drops_by_its_policy(void **state)
+SERVER_TEST(full_queue_drops_by_its_policy)
 {
     static const struct {
         const char *policy;
@@ -158,7 +149,6 @@ static void full_queue_drops_by_its_policy(void **state)
         {"drop-tail", {200, 200, 503, 503}},
         {"drop-head", {503, 503, 200, 200}},
     };
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases) * ARRAY_LENGTH(dispatches); i++) {
         const int *status = cases[i / 2].status;
@@ -209,10 +199,8 @@ static bool has_threads(const struct server *server, json_int_t count)
     return has;
 }
 
-static void status_counts_the_acceptor_apart(void **state)
+SERVER_TEST(status_counts_the_acceptor_apart)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
         struct http_client client;
         json_t *status, *worker;
@@ -235,10 +223,8 @@ static void status_counts_the_acceptor_apart(void **state)
 }
 
 /* Nobody is dropped: those for whom the queue has no place wait in the kernel's. */
-static void full_queue_blocks(void **state)
+SERVER_TEST(full_queue_blocks)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
         struct http_client holder, client[6];
 
@@ -262,11 +248,10 @@ static void full_queue_blocks(void **state)
 }
 
 /* The size is known from the cache, from the file system, or not at all. */
-static void smallest_file_is_served_first(void **state)
+SERVER_TEST(smallest_file_is_served_first)
 {
     static const char *const targets[] = {"/large", "/middle", "/small", "/absent", "/dir/"};
     static const size_t turns[] = {3, 4, 2, 1, 0};
-    struct server *server = *state;
     static const char bytes[200000] = "";
 
     server_put(server, "/large", bytes, sizeof(bytes));
@@ -323,10 +308,8 @@ static void expect_note(const struct server *server, const char *line, size_t at
     "workers.dispatch = master"
 #define NOTE_BALANCE "workers.balance_connections has no effect without workers.model = events"
 
-static void command_changes_the_queue(void **state)
+SERVER_TEST(command_changes_the_queue)
 {
-    struct server *server = *state;
-
     start(server, "pool", "kernel", "threads = 1\n");
     server_expect_metric(server, "queue_capacity", 1024);
     server_do(server, "queue lifo drop-tail 5");
@@ -357,10 +340,8 @@ static json_int_t threads_after(const struct server *server, const char *line)
     return wanted;
 }
 
-static void command_model_applies_auto_threads(void **state)
+SERVER_TEST(command_model_applies_auto_threads)
 {
-    struct server *server = *state;
-
     start(server, "pool", "kernel", "max_threads = 20\n");
     assert_int_equal(threads_after(server, "model"), 16);
     assert_int_equal(threads_after(server, "model thread"), 19);
@@ -372,13 +353,12 @@ static void command_model_applies_auto_threads(void **state)
 }
 
 /* Each request is answered and logged once, whatever changes meanwhile. */
-static void changes_lose_no_request(void **state)
+SERVER_TEST(changes_lose_no_request)
 {
     static const char *const steps[] = {
         "model thread", "threads 9",  "model events", "model pool", "threads 12",
         "queue lifo 3", "workers 2",  "restart all",  "threads 7",  "model thread",
         "reload",       "model pool", "queue fifo 9", "workers 1",  "model events"};
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches) * 2; i++) {
         const struct load_plan plan = {.port = 0,
@@ -408,10 +388,8 @@ static void changes_lose_no_request(void **state)
 }
 
 /* In the model thread, a thread starts for each while others end. */
-static void stop_serves_what_waits(void **state)
+SERVER_TEST(stop_serves_what_waits)
 {
-    struct server *server = *state;
-
     for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
         struct http_client holder, client[3];
 
@@ -436,7 +414,7 @@ static void stop_serves_what_waits(void **state)
     }
 }
 
-static void impossible_settings_are_errors(void **state)
+SERVER_TEST(impossible_settings_are_errors)
 {
     static const struct {
         const char *text, *words;
@@ -446,7 +424,6 @@ static void impossible_settings_are_errors(void **state)
          "model = pool: its acceptor needs a place"},
         {"[workers]\nqueue_full = drop\n", "block, drop-tail, drop-head, drop-random"},
     };
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         static const char *const none[] = {NULL};
@@ -457,26 +434,4 @@ static void impossible_settings_are_errors(void **state)
         assert_non_null(strstr(printed, cases[i].words));
         free(printed);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(thread_serves_one_connection_until_it_closes),
-        TEST(state_is_what_the_connection_waits_for),
-        TEST(client_that_left_the_queue_harms_nobody),
-        TEST(full_queue_drops_by_its_policy),
-        TEST(full_queue_blocks),
-        TEST(status_counts_the_acceptor_apart),
-        TEST(smallest_file_is_served_first),
-        TEST(command_changes_the_queue),
-        TEST(command_model_applies_auto_threads),
-        TEST(changes_lose_no_request),
-        TEST(stop_serves_what_waits),
-        TEST(impossible_settings_are_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

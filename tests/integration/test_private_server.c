@@ -3,11 +3,7 @@
 #include "common/private_server.h"
 #include "patience.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -58,7 +54,7 @@ static void check_nothing_left(const struct traces *traces)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void private_server_serves_and_leaves_nothing(void **state)
+TEST(private_server_serves_and_leaves_nothing)
 {
     const char *const options[] = {"workers.processes=1", "workers.threads=2", NULL};
     char why[PRIVATE_SERVER_WHY];
@@ -66,7 +62,6 @@ static void private_server_serves_and_leaves_nothing(void **state)
     struct traces traces = traces_of(server);
     json_t *reply;
 
-    (void)state;
     assert_int_equal(private_server_put(server, "/a/b.txt", "text", 4, why, sizeof(why)), 0);
     for (int times = 0; times < 2; times++) {
         start(server, options);
@@ -84,12 +79,11 @@ static void private_server_serves_and_leaves_nothing(void **state)
     check_nothing_left(&traces);
 }
 
-static void two_private_servers_are_independent(void **state)
+TEST(two_private_servers_are_independent)
 {
     struct private_server *one = create(), *other = create();
     struct traces of_one = traces_of(one), of_other = traces_of(other);
 
-    (void)state;
     start(one, NULL);
     start(other, NULL);
     assert_int_not_equal(private_server_port(one), private_server_port(other));
@@ -99,13 +93,12 @@ static void two_private_servers_are_independent(void **state)
     check_nothing_left(&of_other);
 }
 
-static void private_server_stays_on_its_core(void **state)
+TEST(private_server_stays_on_its_core)
 {
     struct private_server *server = create();
     cpu_set_t ours, its;
     int core = 0;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
     while (!CPU_ISSET((size_t)core, &ours))
         core++;
@@ -122,14 +115,13 @@ static void private_server_stays_on_its_core(void **state)
     private_server_destroy(server);
 }
 
-static void failed_start_reports_reason(void **state)
+TEST(failed_start_reports_reason)
 {
     const char *const options[] = {"workers.processes=none", NULL};
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = create();
     struct traces traces = traces_of(server);
 
-    (void)state;
     assert_int_equal(private_server_start(server, options, why, sizeof(why)), -1);
     assert_non_null(strstr(why, "did not start"));
     assert_int_equal(private_server_pid(server), 0);
@@ -137,12 +129,11 @@ static void failed_start_reports_reason(void **state)
     check_nothing_left(&traces);
 }
 
-static void missing_program_is_named(void **state)
+TEST(missing_program_is_named)
 {
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = private_server_create("/nowhere/webserverd", why, sizeof(why));
 
-    (void)state;
     assert_non_null(server);
     assert_int_equal(private_server_start(server, NULL, why, sizeof(why)), -1);
     assert_non_null(strstr(why, "/nowhere/webserverd"));
@@ -150,12 +141,11 @@ static void missing_program_is_named(void **state)
 }
 
 /* Also its workers, which become orphans of this process. */
-static void killed_private_server_leaves_nothing(void **state)
+TEST(killed_private_server_leaves_nothing)
 {
     struct private_server *server = create();
     struct traces traces = traces_of(server);
 
-    (void)state;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     start(server, NULL);
     assert_int_equal(kill(private_server_pid(server), SIGKILL), 0);
@@ -169,13 +159,12 @@ static bool is_gone(const char *segment)
     return scratch_count("/dev/shm", segment) == 0;
 }
 
-static void private_server_of_a_killed_process_leaves_nothing(void **state)
+TEST(private_server_of_a_killed_process_leaves_nothing)
 {
     char text[512] = "", name[64], directory[256], segment[80];
     int told[2];
     pid_t child;
 
-    (void)state;
     assert_int_equal(pipe(told), 0);
     child = fork();
     if (child == 0) {
@@ -214,14 +203,13 @@ static void expect_key(const struct private_server *server, const char *key, con
     json_decref(reply);
 }
 
-static void reload_reads_configuration_again(void **state)
+TEST(reload_reads_configuration_again)
 {
     const char *const options[] = {"workers.processes=1", NULL};
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = create();
     json_t *reply;
 
-    (void)state;
     assert_false(private_server_runs(server));
     assert_int_equal(private_server_configure(server,
                                               "[log]\nwhen_full = wait\n"
@@ -241,20 +229,4 @@ static void reload_reads_configuration_again(void **state)
     kill(private_server_pid(server), SIGKILL);
     WAIT_UNTIL(!private_server_runs(server));
     private_server_destroy(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(private_server_serves_and_leaves_nothing),
-        cmocka_unit_test(two_private_servers_are_independent),
-        cmocka_unit_test(private_server_stays_on_its_core),
-        cmocka_unit_test(reload_reads_configuration_again),
-        cmocka_unit_test(failed_start_reports_reason),
-        cmocka_unit_test(missing_program_is_named),
-        cmocka_unit_test(killed_private_server_leaves_nothing),
-        cmocka_unit_test(private_server_of_a_killed_process_leaves_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

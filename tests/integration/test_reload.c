@@ -11,11 +11,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -115,9 +111,8 @@ static bool connects(uint16_t port)
 
 /* --- Valid configurations --- */
 
-static void every_kind_of_key_changes_under_load(void **state)
+SERVER_TEST(every_kind_of_key_changes_under_load)
 {
-    struct server *server = *state;
     struct load *load;
     struct http_response response;
     pid_t pids[16];
@@ -151,9 +146,8 @@ static void every_kind_of_key_changes_under_load(void **state)
     server_stop(server);
 }
 
-static void root_changes(void **state)
+SERVER_TEST(root_changes)
 {
-    struct server *server = *state;
     char other[SCRATCH_PATH_MAX + 16];
     struct http_response response;
 
@@ -172,9 +166,8 @@ static void root_changes(void **state)
     server_stop(server);
 }
 
-static void addresses_are_added_and_removed_under_load(void **state)
+SERVER_TEST(addresses_are_added_and_removed_under_load)
 {
-    struct server *server = *state;
     uint16_t kept = some_free_port(), other = some_free_port();
     struct load *load;
 
@@ -200,9 +193,8 @@ static void addresses_are_added_and_removed_under_load(void **state)
     server_stop(server);
 }
 
-static void log_change_loses_no_line(void **state)
+SERVER_TEST(log_change_loses_no_line)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], *text;
     struct load_result result;
     struct load *load;
@@ -231,10 +223,8 @@ static void log_change_loses_no_line(void **state)
     assert_int_equal(lines + log_count_lines(server), result.responses);
 }
 
-static void reload_overrides_values_set_by_commands(void **state)
+SERVER_TEST(reload_overrides_values_set_by_commands)
 {
-    struct server *server = *state;
-
     server_write_config(server, "[workers]\nthreads = 2\n");
     server_start(server, NULL);
     server_do(server, "threads 4");
@@ -244,12 +234,11 @@ static void reload_overrides_values_set_by_commands(void **state)
     server_stop(server);
 }
 
-static void changed_sections_are_reported(void **state)
+SERVER_TEST(changed_sections_are_reported)
 {
     static const char first[] =
         "[headers /a]\nX-A = 1\n[access /a]\ndeny = 10.0.0.1\n"
         "[host one.example]\nindex = one.html\n[redirect]\n/old = 302 /new\n";
-    struct server *server = *state;
 
     server_write_config(server, "%s", first);
     server_start(server, NULL);
@@ -302,9 +291,8 @@ static pid_t reload_until_worker_starts(const struct server *server)
 }
 
 /* It runs with the configuration that is in force until the new workers serve. */
-static void logger_that_starts_during_a_reload_writes(void **state)
+SERVER_TEST(logger_that_starts_during_a_reload_writes)
 {
-    struct server *server = *state;
     struct http_response response;
     pid_t worker = 0, logger;
 
@@ -330,7 +318,7 @@ static void logger_that_starts_during_a_reload_writes(void **state)
 
 /* --- Rejected configurations --- */
 
-static void invalid_file_changes_nothing(void **state)
+SERVER_TEST(invalid_file_changes_nothing)
 {
     static const struct {
         const char *text, *words;
@@ -346,7 +334,6 @@ static void invalid_file_changes_nothing(void **state)
         {"[server]\nroot = www\nlisten = 127.0.0.1:0\n[log]\naccess = nowhere/a.log\n",
          "cannot open the access log"},
     };
-    struct server *server = *state;
     struct load *load;
     pid_t before[16], after[16];
 
@@ -375,9 +362,8 @@ static void invalid_file_changes_nothing(void **state)
 
 #ifndef TEST_SANITIZER
 /* The memory limit is so low that no new worker can start its threads. */
-static void old_workers_serve_if_new_ones_fail(void **state)
+SERVER_TEST(old_workers_serve_if_new_ones_fail)
 {
-    struct server *server = *state;
     struct rlimit before, tight;
     struct load *load;
     pid_t pids[16], after[16];
@@ -488,14 +474,14 @@ static unsigned times(void)
     return text != NULL ? (unsigned)atoi(text) : TIMES;
 }
 
-static void many_reloads_lose_no_request(void **state)
+SERVER_TEST(many_reloads_lose_no_request)
 {
-    reload_often(*state, times(), "kernel");
+    reload_often(server, times(), "kernel");
 }
 
-static void many_reloads_with_dispatch_master_lose_no_request(void **state)
+SERVER_TEST(many_reloads_with_dispatch_master_lose_no_request)
 {
-    reload_often(*state, times(), "master");
+    reload_often(server, times(), "master");
 }
 
 /* A request without its end: a slow client. */
@@ -509,11 +495,10 @@ static void begin_slowly(const struct server *server, struct http_client *slow, 
 }
 
 /* Each generation has a slow client. Only the oldest of nine old ones has to end. */
-static void reloads_do_not_wait_for_slow_clients(void **state)
+SERVER_TEST(reloads_do_not_wait_for_slow_clients)
 {
     enum { OLD_MAX = 8, RELOADS = OLD_MAX + 1 };
     static const char late[] = "too many older generations have not finished";
-    struct server *server = *state;
     struct http_client slow[RELOADS];
     struct http_response response;
 
@@ -543,9 +528,8 @@ static void reloads_do_not_wait_for_slow_clients(void **state)
 }
 
 /* With two slots, a third generation needs that of the first one. */
-static void reload_without_a_slot_ends_the_oldest_worker(void **state)
+SERVER_TEST(reload_without_a_slot_ends_the_oldest_worker)
 {
-    struct server *server = *state;
     struct http_client slow[2];
     struct http_response response;
 
@@ -570,9 +554,8 @@ static void reload_without_a_slot_ends_the_oldest_worker(void **state)
 }
 
 /* It ends with its last response, not by drain_timeout. */
-static void stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over(void **state)
+SERVER_TEST(stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over)
 {
-    struct server *server = *state;
     struct http_client slow;
     struct http_response response;
 
@@ -592,30 +575,4 @@ static void stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over(void **
     http_response_free(&response);
     http_close(&slow);
     server_stopped(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_kind_of_key_changes_under_load),
-        TEST(root_changes),
-        TEST(addresses_are_added_and_removed_under_load),
-        TEST(log_change_loses_no_line),
-        TEST(reload_overrides_values_set_by_commands),
-        TEST(changed_sections_are_reported),
-        TEST(logger_that_starts_during_a_reload_writes),
-        TEST(invalid_file_changes_nothing),
-#ifndef TEST_SANITIZER
-        TEST(old_workers_serve_if_new_ones_fail),
-#endif
-        TEST(many_reloads_lose_no_request),
-        TEST(many_reloads_with_dispatch_master_lose_no_request),
-        TEST(reloads_do_not_wait_for_slow_clients),
-        TEST(reload_without_a_slot_ends_the_oldest_worker),
-        TEST(stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,7 @@
 
 #include "common/control_client.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -94,19 +90,19 @@ static void resize_under_load(struct server *server, const char *dispatch, const
     server_stop(server);
 }
 
-static void resize_with_dispatch_kernel_loses_no_request(void **state)
+SERVER_TEST(resize_with_dispatch_kernel_loses_no_request)
 {
-    resize_under_load(*state, "workers.dispatch=kernel", "workers.balance=round-robin");
+    resize_under_load(server, "workers.dispatch=kernel", "workers.balance=round-robin");
 }
 
-static void resize_with_round_robin_loses_no_request(void **state)
+SERVER_TEST(resize_with_round_robin_loses_no_request)
 {
-    resize_under_load(*state, "workers.dispatch=master", "workers.balance=round-robin");
+    resize_under_load(server, "workers.dispatch=master", "workers.balance=round-robin");
 }
 
-static void resize_with_least_connections_loses_no_request(void **state)
+SERVER_TEST(resize_with_least_connections_loses_no_request)
 {
-    resize_under_load(*state, "workers.dispatch=master", "workers.balance=least-connections");
+    resize_under_load(server, "workers.dispatch=master", "workers.balance=least-connections");
 }
 
 /* Requests a change without waiting for it. */
@@ -135,9 +131,8 @@ static bool accepts(const struct server *server, const char *line)
     return accepted;
 }
 
-static void rapid_resizes_lose_no_request(void **state)
+SERVER_TEST(rapid_resizes_lose_no_request)
 {
-    struct server *server = *state;
     struct load_plan kept_plan, connecting_plan;
     struct load_result kept_result, connecting_result;
     struct load *kept, *connecting;
@@ -220,10 +215,8 @@ static void change_both(const struct server *server, struct load *load)
     control_close(&workers);
 }
 
-static void threads_and_workers_change_concurrently(void **state)
+SERVER_TEST(threads_and_workers_change_concurrently)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct load_plan kept_plan, connecting_plan;
@@ -281,10 +274,9 @@ static json_int_t wanted(const struct server *server, const char *group)
  * "threads 1" moves connections to the remaining thread, and "workers 1" removes its worker as
  * well. The worker is stopped until both commands are sent.
  */
-static void download_outlives_its_thread_and_worker(void **state)
+SERVER_TEST(download_outlives_its_thread_and_worker)
 {
     enum { DOWNLOADS = 8 };
-    struct server *server = *state;
     char *bytes = malloc(LARGE);
 
     assert_non_null(bytes);
@@ -320,13 +312,12 @@ static void download_outlives_its_thread_and_worker(void **state)
 /* --- Rejected changes --- */
 
 /* Listen sockets opened for threads that never start would keep clients waiting. */
-static void rejected_resize_loses_no_request(void **state)
+SERVER_TEST(rejected_resize_loses_no_request)
 {
     enum { REQUESTS = 200 };
     static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 80 && exec \"$@\"", "sh",
                                                   NULL};
     const char *const no_options[] = {NULL};
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     server_start_under(server, few_descriptors, no_options);
@@ -372,7 +363,7 @@ static void expect_received(const struct segment_reader *reader, const uint64_t 
  * Nine connections, three per worker. Then the connections of one worker close, and three new ones
  * arrive.
  */
-static void connections_follow_round_robin_or_least_connections(void **state)
+SERVER_TEST(connections_follow_round_robin_or_least_connections)
 {
     static const struct {
         const char *balance;
@@ -381,7 +372,6 @@ static void connections_follow_round_robin_or_least_connections(void **state)
                  /* what worker 0 claims gives it no more than an equal share */
                  {"workers.balance=least-connections", {4, 4, 4}}};
     static const uint64_t even[WORKERS] = {3, 3, 3};
-    struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_client client[3 * WORKERS];
@@ -436,9 +426,8 @@ static long threads_scheduled(const struct server *server, int policy)
     return count;
 }
 
-static void threads_over_core_count_use_sched_batch(void **state)
+SERVER_TEST(threads_over_core_count_use_sched_batch)
 {
-    struct server *server = *state;
     cpu_set_t cores;
     int crowd;
 
@@ -452,23 +441,4 @@ static void threads_over_core_count_use_sched_batch(void **state)
     WAIT_UNTIL(threads_scheduled(server, SCHED_OTHER) == 1 &&
                threads_scheduled(server, SCHED_BATCH) == 0);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(resize_with_dispatch_kernel_loses_no_request),
-        TEST(resize_with_round_robin_loses_no_request),
-        TEST(resize_with_least_connections_loses_no_request),
-        TEST(rapid_resizes_lose_no_request),
-        TEST(threads_and_workers_change_concurrently),
-        TEST(download_outlives_its_thread_and_worker),
-        TEST(rejected_resize_loses_no_request),
-        TEST(threads_over_core_count_use_sched_batch),
-        TEST(connections_follow_round_robin_or_least_connections),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

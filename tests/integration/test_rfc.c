@@ -3,7 +3,6 @@
  * over TLS. At the end the server must have counted and logged every response.
  */
 #include "log_check.h"
-#include "part.h"
 #include "rfc/rfc.h"
 #include "scratch.h"
 #include "server.h"
@@ -11,11 +10,7 @@
 
 #include "common/macros.h"
 #include "daemon/tls/managed.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/part.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -7,11 +7,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -98,9 +94,8 @@ static void expect_no_terminal(pid_t pid)
     }
 }
 
-static void worker_is_sandboxed(void **state)
+SERVER_TEST(worker_is_sandboxed)
 {
-    struct server *server = *state;
     pid_t worker;
 
     server_start(server, "workers.processes=1", NULL);
@@ -114,9 +109,8 @@ static void worker_is_sandboxed(void **state)
 }
 
 /* The reply to reopen-logs shows that it has started. */
-static void logger_is_sandboxed(void **state)
+SERVER_TEST(logger_is_sandboxed)
 {
-    struct server *server = *state;
     pid_t logger;
 
     server_start(server, NULL);
@@ -130,9 +124,8 @@ static void logger_is_sandboxed(void **state)
     server_stop(server);
 }
 
-static void replacement_worker_is_sandboxed(void **state)
+SERVER_TEST(replacement_worker_is_sandboxed)
 {
-    struct server *server = *state;
     pid_t first;
 
     server_start(server, "workers.processes=1", NULL);
@@ -163,20 +156,19 @@ static void serve_on_old_kernel(struct server *server, const char *call, const c
 }
 
 /* The filter then denies openat2(), because nothing controls the flags in memory. */
-static void files_are_served_without_landlock(void **state)
+SERVER_TEST(files_are_served_without_landlock)
 {
-    serve_on_old_kernel(*state, "landlock_create_ruleset", "Landlock");
+    serve_on_old_kernel(server, "landlock_create_ruleset", "Landlock");
 }
 
-static void files_are_served_without_openat2(void **state)
+SERVER_TEST(files_are_served_without_openat2)
 {
-    serve_on_old_kernel(*state, "openat2", NULL);
+    serve_on_old_kernel(server, "openat2", NULL);
 }
 
-static void strict_jail_without_landlock_is_refused(void **state)
+SERVER_TEST(strict_jail_without_landlock_is_refused)
 {
     static const char *const options[] = {"server.jail=strict", NULL};
-    struct server *server = *state;
     char path[512], *printed;
     FILE *script;
 
@@ -194,10 +186,8 @@ static void strict_jail_without_landlock_is_refused(void **state)
     unlink(path);
 }
 
-static void strict_jail_serves(void **state)
+SERVER_TEST(strict_jail_serves)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.txt", "text");
     server_start(server, "server.jail=strict", NULL);
     http_expect(server_port(server), "/page.txt", 200);
@@ -215,9 +205,8 @@ static void expect_user(pid_t pid, uid_t uid)
     assert_string_equal(text, user);
 }
 
-static void workers_and_logger_of_root_run_as_another_user(void **state)
+SERVER_TEST(workers_and_logger_of_root_run_as_another_user)
 {
-    struct server *server = *state;
     const struct passwd *nobody = getpwnam("nobody");
 
     if (geteuid() != 0 || nobody == NULL)
@@ -229,10 +218,9 @@ static void workers_and_logger_of_root_run_as_another_user(void **state)
     server_stop(server);
 }
 
-static void unknown_user_is_an_error(void **state)
+SERVER_TEST(unknown_user_is_an_error)
 {
     static const char *const options[] = {"server.user=no-such-user", NULL};
-    struct server *server = *state;
     char *printed;
 
     assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
@@ -241,9 +229,8 @@ static void unknown_user_is_an_error(void **state)
 }
 
 /* Root can read the file, but the worker is not root. */
-static void unreadable_file_is_403(void **state)
+SERVER_TEST(unreadable_file_is_403)
 {
-    struct server *server = *state;
     char path[512];
 
     if (geteuid() != 0)
@@ -299,10 +286,9 @@ static void make_it_call(pid_t pid, long number)
     assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
 }
 
-static void hijacked_worker_dies_at_first_forbidden_call(void **state)
+SERVER_TEST(hijacked_worker_dies_at_first_forbidden_call)
 {
     static const long calls[] = {SYS_socket, SYS_execve, SYS_fork, SYS_ptrace, SYS_unlink};
-    struct server *server = *state;
     pid_t worker;
     int status;
 
@@ -321,32 +307,3 @@ static void hijacked_worker_dies_at_first_forbidden_call(void **state)
 }
 
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#ifndef TEST_SANITIZER
-        cmocka_unit_test_setup_teardown(worker_is_sandboxed, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(logger_is_sandboxed, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(replacement_worker_is_sandboxed, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(files_are_served_without_landlock, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(files_are_served_without_openat2, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(strict_jail_without_landlock_is_refused, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(strict_jail_serves, server_set_up, server_tear_down),
-#endif
-        cmocka_unit_test_setup_teardown(workers_and_logger_of_root_run_as_another_user,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(unknown_user_is_an_error, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(unreadable_file_is_403, server_set_up, server_tear_down),
-#if defined(__x86_64__) && !defined(TEST_SANITIZER)
-        cmocka_unit_test_setup_teardown(hijacked_worker_dies_at_first_forbidden_call, server_set_up,
-                                        server_tear_down),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -12,11 +12,7 @@
 
 #include "common/control_client.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -118,10 +114,8 @@ static void limit_descriptors(const struct server *server, const pid_t *worker)
         limit(worker[i], RLIMIT_NOFILE, descriptors_open(worker[i]) + DESCRIPTORS_LEFT);
 }
 
-static void server_works_with_few_descriptors_and_with_more_again(void **state)
+SERVER_TEST(server_works_with_few_descriptors_and_with_more_again)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", "a page");
     for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
         struct http_client few[WAITING_CLIENTS], more[WAITING_CLIENTS];
@@ -156,9 +150,8 @@ static void server_works_with_few_descriptors_and_with_more_again(void **state)
 }
 
 /* It has arrived, but its thread needs a mailbox and an event loop. */
-static void connection_without_a_thread_gets_one_later(void **state)
+SERVER_TEST(connection_without_a_thread_gets_one_later)
 {
-    struct server *server = *state;
     struct http_client client;
     struct segment_reader segment;
     pid_t worker;
@@ -220,10 +213,9 @@ static void ask_for_files(struct http_client *client, int files)
 
 /* The files need three times the memory that a worker has left. With one arena, malloc() reserves no
  * more. */
-static void every_request_is_answered_from_a_cache_that_shrinks(void **state)
+SERVER_TEST(every_request_is_answered_from_a_cache_that_shrinks)
 {
     static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
-    struct server *server = *state;
 
     put_files(server);
     for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
@@ -282,7 +274,7 @@ static int open_on_both_threads(const struct server *server, const struct segmen
 }
 
 /* One thread uses the whole cache and then rests, while the other has no memory left. */
-static void threads_at_rest_release_what_the_cache_evicts(void **state)
+SERVER_TEST(threads_at_rest_release_what_the_cache_evicts)
 {
     static char large[1024 * 1024];
     static const char *const one_arena[] = {"env", "MALLOC_ARENA_MAX=1", NULL};
@@ -293,7 +285,6 @@ static void threads_at_rest_release_what_the_cache_evicts(void **state)
                                    "cache.size=1G",
                                    "cache.max_copy=1M",
                                    NULL};
-    struct server *server = *state;
     struct http_client client[WAITING_CLIENTS];
     struct segment_reader segment;
     pid_t worker;
@@ -355,10 +346,8 @@ static uint64_t refuse_connections(const struct server *server, bool waits)
 }
 
 /* Nothing that is freed helps, so that one measure follows the other. */
-static void without_any_memory_connections_are_closed_then_refused(void **state)
+SERVER_TEST(without_any_memory_connections_are_closed_then_refused)
 {
-    struct server *server = *state;
-
     put_files(server);
     for (size_t n = 0; n < ARRAY_LENGTH(dispatches); n++) {
         const char *const options[] = {dispatches[n], "workers.processes=1", "workers.threads=2",
@@ -400,10 +389,9 @@ static void without_any_memory_connections_are_closed_then_refused(void **state)
 }
 
 /* The worker keeps the threads that it has, and starts others at the next command. */
-static void threads_that_cannot_start_are_logged(void **state)
+SERVER_TEST(threads_that_cannot_start_are_logged)
 {
     static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
-    struct server *server = *state;
     struct failing_places *places;
     struct control_client control;
     pid_t worker;
@@ -424,21 +412,3 @@ static void threads_that_cannot_start_are_logged(void **state)
 }
 
 #endif
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(server_works_with_few_descriptors_and_with_more_again),
-        TEST(connection_without_a_thread_gets_one_later),
-#ifndef TEST_SANITIZER
-        TEST(every_request_is_answered_from_a_cache_that_shrinks),
-        TEST(threads_at_rest_release_what_the_cache_evicts),
-        TEST(without_any_memory_connections_are_closed_then_refused),
-        TEST(threads_that_cannot_start_are_logged),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

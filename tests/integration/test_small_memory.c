@@ -8,11 +8,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -30,6 +26,16 @@ static int mount_small(void)
     return mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=12m");
 }
 
+static int mount_for_all(void **state)
+{
+    (void)state;
+    small = mount_small() == 0;
+    if (!small)
+        fprintf(stderr, "skipped: no mount namespace: %s\n", strerror(errno));
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {mount_for_all, NULL};
 static void start_under_load(struct server *server, const char *dispatch, struct load **load)
 {
     server_put_text(server, "/a", "a");
@@ -40,10 +46,9 @@ static void start_under_load(struct server *server, const char *dispatch, struct
     load_pass(*load, LOAD_STEP / 10);
 }
 
-static void workers_are_replaced_one_by_one(void **state)
+SERVER_TEST(workers_are_replaced_one_by_one)
 {
     static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
-    struct server *server = *state;
 
     if (!small)
         skip();
@@ -67,10 +72,9 @@ static void workers_are_replaced_one_by_one(void **state)
     }
 }
 
-static void growth_without_memory_is_refused(void **state)
+SERVER_TEST(growth_without_memory_is_refused)
 {
     static const char *const changes[] = {"threads 60", "workers 16"};
-    struct server *server = *state;
     struct load_result result;
     struct load *load;
 
@@ -85,19 +89,4 @@ static void growth_without_memory_is_refused(void **state)
     result = load_finish(load);
     load_check(&result);
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(workers_are_replaced_one_by_one),
-        TEST(growth_without_memory_is_refused),
-    };
-
-    small = mount_small() == 0;
-    if (!small)
-        fprintf(stderr, "skipped: no mount namespace: %s\n", strerror(errno));
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

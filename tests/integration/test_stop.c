@@ -11,11 +11,7 @@
 #include "common/control_client.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -51,10 +47,9 @@ static void begin_stop(const struct server *server)
 /* --- Signals and commands --- */
 
 /* A terminal or a kill of the process group signals all processes. Only the master may react. */
-static void stop_signal_to_worker_or_logger_is_ignored(void **state)
+SERVER_TEST(stop_signal_to_worker_or_logger_is_ignored)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
-    struct server *server = *state;
     pid_t before[WORKERS], after[WORKERS], logger;
 
     server_put_text(server, "/page.html", page);
@@ -78,10 +73,9 @@ static void stop_signal_to_worker_or_logger_is_ignored(void **state)
     server_stop(server);
 }
 
-static void each_stop_signal_stops(void **state)
+SERVER_TEST(each_stop_signal_stops)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
@@ -115,7 +109,7 @@ static void begin_download(const struct server *server, struct http_client *clie
     server_expect_metric(server, "connections_busy", 1);
 }
 
-static void change_during_stop_is_rejected(void **state)
+SERVER_TEST(change_during_stop_is_rejected)
 {
     static const char *const changes[] = {"log-level debug", "cache-size 1M", "cache-policy lru",
                                           "cache-flush",     "cache-purge /", "ratelimit 9",
@@ -124,7 +118,6 @@ static void change_during_stop_is_rejected(void **state)
                                           "reload",          "reopen-logs"};
     static const char *const others[] = {"ping",        "status",  "help",     "config",
                                          "post-mortem", "threads", "log-level"};
-    struct server *server = *state;
     struct http_client client;
 
     free(put_large(server));
@@ -140,9 +133,8 @@ static void change_during_stop_is_rejected(void **state)
     http_close(&client);
 }
 
-static void second_signal_stops_at_once(void **state)
+SERVER_TEST(second_signal_stops_at_once)
 {
-    struct server *server = *state;
     struct http_client client;
 
     free(put_large(server));
@@ -155,9 +147,8 @@ static void second_signal_stops_at_once(void **state)
     http_close(&client);
 }
 
-static void stop_ends_at_drain_timeout(void **state)
+SERVER_TEST(stop_ends_at_drain_timeout)
 {
-    struct server *server = *state;
     struct http_client client;
 
     free(put_large(server));
@@ -181,9 +172,8 @@ static bool has_exited(pid_t pid)
 }
 
 /* After a reload. The master, which kills late workers, is stopped meanwhile. */
-static void worker_ends_at_drain_timeout_by_itself(void **state)
+SERVER_TEST(worker_ends_at_drain_timeout_by_itself)
 {
-    struct server *server = *state;
     struct http_client client;
     pid_t worker;
 
@@ -202,9 +192,8 @@ static void worker_ends_at_drain_timeout_by_itself(void **state)
     server_stop(server);
 }
 
-static void error_log_reports_stop_once(void **state)
+SERVER_TEST(error_log_reports_stop_once)
 {
-    struct server *server = *state;
     const char *first;
     char *printed;
 
@@ -222,10 +211,8 @@ static void error_log_reports_stop_once(void **state)
 
 /* --- Responses --- */
 
-static void stop_under_load_loses_no_response(void **state)
+SERVER_TEST(stop_under_load_loses_no_response)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(dispatches); i++) {
         struct load_plan plan;
@@ -250,9 +237,8 @@ static void stop_under_load_loses_no_response(void **state)
     }
 }
 
-static void stop_waits_for_download_in_progress(void **state)
+SERVER_TEST(stop_waits_for_download_in_progress)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
     char *bytes = put_large(server);
@@ -313,10 +299,8 @@ static void expect_last_pages(struct server *server, struct http_client client[W
 }
 
 /* In the accept queues, or on their way from the master to a worker. */
-static void stop_answers_connections_that_wait(void **state)
+SERVER_TEST(stop_answers_connections_that_wait)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct http_client client[WAITING];
@@ -334,10 +318,8 @@ static void stop_answers_connections_that_wait(void **state)
     }
 }
 
-static void stop_answers_requests_that_have_arrived(void **state)
+SERVER_TEST(stop_answers_requests_that_have_arrived)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct http_client client[WAITING];
@@ -356,9 +338,8 @@ static void stop_answers_requests_that_have_arrived(void **state)
 }
 
 /* A thread is to give connections to another worker, but can do so only after the stop has begun. */
-static void stop_answers_connections_that_change_the_worker(void **state)
+SERVER_TEST(stop_answers_connections_that_change_the_worker)
 {
-    struct server *server = *state;
     struct http_client client[WAITING];
     struct control_client control;
     pid_t giver, thread;
@@ -383,10 +364,8 @@ static void stop_answers_connections_that_change_the_worker(void **state)
     control_close(&control);
 }
 
-static void stop_answers_requests_within_its_grace(void **state)
+SERVER_TEST(stop_answers_requests_within_its_grace)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         struct http_client idle, other;
@@ -431,10 +410,9 @@ static void close_all(struct http_client *client)
 }
 
 /* The timeout ends while the workers are stopped, but the rest of the request arrives before. */
-static void request_that_arrived_in_a_stall_is_answered(void **state)
+SERVER_TEST(request_that_arrived_in_a_stall_is_answered)
 {
     static const char rest[] = "Host: h\r\n\r\n";
-    struct server *server = *state;
 
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
@@ -457,28 +435,4 @@ static void request_that_arrived_in_a_stall_is_answered(void **state)
         close_all(client);
         server_stop(server);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(stop_signal_to_worker_or_logger_is_ignored),
-        TEST(each_stop_signal_stops),
-        TEST(change_during_stop_is_rejected),
-        TEST(second_signal_stops_at_once),
-        TEST(stop_ends_at_drain_timeout),
-        TEST(worker_ends_at_drain_timeout_by_itself),
-        TEST(error_log_reports_stop_once),
-        TEST(stop_under_load_loses_no_response),
-        TEST(stop_waits_for_download_in_progress),
-        TEST(stop_answers_connections_that_wait),
-        TEST(stop_answers_requests_that_have_arrived),
-        TEST(stop_answers_connections_that_change_the_worker),
-        TEST(stop_answers_requests_within_its_grace),
-        TEST(request_that_arrived_in_a_stall_is_answered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,7 @@
 #include "server.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -49,11 +45,10 @@ static size_t worker_count(const struct server *server)
 
 #ifndef TEST_SANITIZER /* whose library must be the first one */
 
-static void worker_with_failed_event_loop_is_replaced(void **state)
+SERVER_TEST(worker_with_failed_event_loop_is_replaced)
 {
     static const char preload[] = "LD_PRELOAD=" FAILING_LOOP;
     static const char *const options[] = {"workers.processes=1", NULL};
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], setting[SCRATCH_PATH_MAX + 32];
     const char *const wrapper[] = {"env", LIBRARY_PATH, preload, setting, NULL};
     pid_t before;
@@ -96,9 +91,8 @@ static void expect_only_hung_replaced(const struct server *server, pid_t hung, p
     WAIT_UNTIL(serves(server, other) || had_no_heartbeat(server, other));
 }
 
-static void hung_worker_is_killed_and_replaced(void **state)
+SERVER_TEST(hung_worker_is_killed_and_replaced)
 {
-    struct server *server = *state;
     pid_t pids[16];
 
     server_put_text(server, "/a", "a");
@@ -111,9 +105,8 @@ static void hung_worker_is_killed_and_replaced(void **state)
 }
 
 /* Its other threads and the main thread keep running. */
-static void worker_with_hung_thread_is_killed_and_replaced(void **state)
+SERVER_TEST(worker_with_hung_thread_is_killed_and_replaced)
 {
-    struct server *server = *state;
     pid_t pids[16], thread;
 
     server_put_text(server, "/a", "a");
@@ -131,9 +124,8 @@ static void worker_with_hung_thread_is_killed_and_replaced(void **state)
     server_stop(server);
 }
 
-static void worker_that_does_not_exit_is_killed(void **state)
+SERVER_TEST(worker_that_does_not_exit_is_killed)
 {
-    struct server *server = *state;
     pid_t pids[16];
 
     server_start(server, "workers.heartbeat_timeout=0", "workers.drain_timeout=0", NULL);
@@ -146,9 +138,8 @@ static void worker_that_does_not_exit_is_killed(void **state)
 }
 
 /* Standard error is not the error log here. */
-static void master_prints_the_death_of_the_logger(void **state)
+SERVER_TEST(master_prints_the_death_of_the_logger)
 {
-    struct server *server = *state;
     char option[512], death[64];
     pid_t logger;
 
@@ -162,10 +153,9 @@ static void master_prints_the_death_of_the_logger(void **state)
     server_stop(server);
 }
 
-static void hung_logger_is_replaced_without_losing_lines(void **state)
+SERVER_TEST(hung_logger_is_replaced_without_losing_lines)
 {
     enum { REQUESTS = 50 };
-    struct server *server = *state;
     pid_t before;
 
     server_put_text(server, "/a", "a");
@@ -182,9 +172,8 @@ static void hung_logger_is_replaced_without_losing_lines(void **state)
 
 /* --- Crashes --- */
 
-static void crash_loop_is_delayed_and_reported(void **state)
+SERVER_TEST(crash_loop_is_delayed_and_reported)
 {
-    struct server *server = *state;
     pid_t pids[16];
 
     server_put_text(server, "/a", "a");
@@ -231,10 +220,9 @@ static bool is_stopped(pid_t pid)
 }
 
 /* Stopped workers accept nothing. */
-static void accept_queue_is_shown(void **state)
+SERVER_TEST(accept_queue_is_shown)
 {
     enum { CLIENTS = 20 };
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     pid_t pids[16];
     size_t workers;
@@ -262,10 +250,9 @@ static void accept_queue_is_shown(void **state)
 }
 
 /* Connections in the socketpair of a worker that never reads them go to other workers. */
-static void connections_unseen_by_dead_worker_go_to_others(void **state)
+SERVER_TEST(connections_unseen_by_dead_worker_go_to_others)
 {
     enum { CLIENTS = 20 };
-    struct server *server = *state;
     struct http_client client[CLIENTS];
     pid_t pids[16];
 
@@ -294,9 +281,8 @@ static void connections_unseen_by_dead_worker_go_to_others(void **state)
 
 /* --- Post-mortem --- */
 
-static void post_mortem_has_last_requests(void **state)
+SERVER_TEST(post_mortem_has_last_requests)
 {
-    struct server *server = *state;
     json_t *response;
     const json_t *death, *thread;
     char *text;
@@ -331,26 +317,4 @@ static void post_mortem_has_last_requests(void **state)
     json_decref(response);
     server_rejects(server, "post-mortem 0", "invalid number of deaths");
     server_stop(server);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#ifndef TEST_SANITIZER
-        TEST(worker_with_failed_event_loop_is_replaced),
-#endif
-        TEST(hung_worker_is_killed_and_replaced),
-        TEST(worker_with_hung_thread_is_killed_and_replaced),
-        TEST(worker_that_does_not_exit_is_killed),
-        TEST(master_prints_the_death_of_the_logger),
-        TEST(hung_logger_is_replaced_without_losing_lines),
-        TEST(crash_loop_is_delayed_and_reported),
-        TEST(accept_queue_is_shown),
-        TEST(connections_unseen_by_dead_worker_go_to_others),
-        TEST(post_mortem_has_last_requests),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,7 @@
 #include "patience.h"
 #include "scratch.h"
 #include "server.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -60,19 +56,19 @@ static void upgrade_under_load(struct server *server, const char *dispatch, bool
     assert_int_equal(log_count_lines(server), result.responses);
 }
 
-static void upgrade_loses_no_request(void **state)
+SERVER_TEST(upgrade_loses_no_request)
 {
-    upgrade_under_load(*state, "workers.dispatch=kernel", false);
+    upgrade_under_load(server, "workers.dispatch=kernel", false);
 }
 
-static void upgrade_loses_no_connection(void **state)
+SERVER_TEST(upgrade_loses_no_connection)
 {
-    upgrade_under_load(*state, "workers.dispatch=kernel", true);
+    upgrade_under_load(server, "workers.dispatch=kernel", true);
 }
 
-static void upgrade_with_dispatch_master_loses_no_request(void **state)
+SERVER_TEST(upgrade_with_dispatch_master_loses_no_request)
 {
-    upgrade_under_load(*state, "workers.dispatch=master", true);
+    upgrade_under_load(server, "workers.dispatch=master", true);
 }
 
 /* Sends a request. Returns true if the response closes the connection. */
@@ -94,9 +90,8 @@ static bool is_last_response(struct http_client *client)
 }
 
 /* An idle connection is not closed at once: its next response is its last. */
-static void idle_connection_gets_one_more_response(void **state)
+SERVER_TEST(idle_connection_gets_one_more_response)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
     pid_t before;
@@ -127,9 +122,8 @@ static void set_program(const char *path, const char *target)
     assert_int_equal(rename(beside, path), 0);
 }
 
-static void broken_binary_changes_nothing(void **state)
+SERVER_TEST(broken_binary_changes_nothing)
 {
-    struct server *server = *state;
     char program[SCRATCH_PATH_MAX + 16], broken[SCRATCH_PATH_MAX + 16];
     struct load_result result;
     struct load *load;
@@ -165,9 +159,8 @@ static void broken_binary_changes_nothing(void **state)
 }
 
 /* The new master detects the bad configuration; the old one keeps serving. */
-static void failed_upgrade_leaves_nothing_behind(void **state)
+SERVER_TEST(failed_upgrade_leaves_nothing_behind)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 80];
 
     server_put_text(server, "/a", "a");
@@ -188,9 +181,8 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
 }
 
 /* The new master cannot replace the old control socket. */
-static void failed_succession_is_an_error(void **state)
+SERVER_TEST(failed_succession_is_an_error)
 {
-    struct server *server = *state;
     char aside[SCRATCH_PATH_MAX + 80];
 
     server_put_text(server, "/a", "a");
@@ -229,11 +221,10 @@ static bool upgrade_is_over(const struct server *server)
  * The new master may be anywhere in its start. If it serves already, only the old one is stopped,
  * which retires anyway.
  */
-static void stop_during_upgrade_stops_both_masters(void **state)
+SERVER_TEST(stop_during_upgrade_stops_both_masters)
 {
     enum { STOPS = 8, STEP_US = 2500 };
     static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
-    struct server *server = *state;
 
     for (int i = 0; i < 2 * STOPS; i++) {
         server_start(server, dispatches[i % 2], NULL);
@@ -251,9 +242,8 @@ static void stop_during_upgrade_stops_both_masters(void **state)
     }
 }
 
-static void stop_command_during_upgrade_stops_both_masters(void **state)
+SERVER_TEST(stop_command_during_upgrade_stops_both_masters)
 {
-    struct server *server = *state;
     json_t *reply;
 
     server_start(server, NULL);
@@ -267,9 +257,8 @@ static void stop_command_during_upgrade_stops_both_masters(void **state)
 }
 
 /* An idle connection keeps the old master until the stop. */
-static void stop_of_new_master_stops_the_retiring_one(void **state)
+SERVER_TEST(stop_of_new_master_stops_the_retiring_one)
 {
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
 
@@ -288,10 +277,9 @@ static void stop_of_new_master_stops_the_retiring_one(void **state)
 }
 
 /* Users of other servers send SIGUSR2, then SIGQUIT to the old master. */
-static void stop_of_retiring_master_is_not_a_second_stop(void **state)
+SERVER_TEST(stop_of_retiring_master_is_not_a_second_stop)
 {
     enum { LARGE = 64 * 1024 * 1024 };
-    struct server *server = *state;
     struct http_client client;
     struct http_response response;
     char *bytes = calloc(1, LARGE);
@@ -320,11 +308,10 @@ static void stop_of_retiring_master_is_not_a_second_stop(void **state)
 /* --- UNIX sockets --- */
 
 /* The new master reads the configuration from a FIFO, so that its start takes as long as the test wants. */
-static void reload_during_upgrade_is_in_force_after_it(void **state)
+SERVER_TEST(reload_during_upgrade_is_in_force_after_it)
 {
     static const char before[] = "[workers]\nprocesses = 1\n",
                       after[] = "[workers]\nprocesses = 3\n";
-    struct server *server = *state;
     char config[SCRATCH_PATH_MAX];
     pid_t workers[8];
     FILE *start;
@@ -372,9 +359,8 @@ static void expect_over_unix(const char *path)
  * The socket file exists while the server listens, through reload and upgrade; a stale one is
  * replaced.
  */
-static void unix_socket_is_served(void **state)
+SERVER_TEST(unix_socket_is_served)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], listening[2 * SCRATCH_PATH_MAX];
 
     snprintf(path, sizeof(path), "%s/site.sock", server_directory(server));
@@ -397,9 +383,8 @@ static void unix_socket_is_served(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void reload_adds_and_removes_unix_socket(void **state)
+SERVER_TEST(reload_adds_and_removes_unix_socket)
 {
-    struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16];
 
     snprintf(path, sizeof(path), "%s/site.sock", server_directory(server));
@@ -435,13 +420,12 @@ static int listen_somewhere(uint16_t *port)
 }
 
 /* Inherited sockets replace server.listen and survive reload and upgrade. */
-static void inherited_sockets_are_served(void **state)
+SERVER_TEST(inherited_sockets_are_served)
 {
     enum { HANDED = 9 }; /* a descriptor number that the shell can name */
     static const char *const shell[] = {
         "/bin/sh", "-c", "exec 3<&9; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh", NULL};
     static const char *const options[] = {"workers.processes=2", NULL};
-    struct server *server = *state;
     struct load_result result;
     struct load *load;
     uint16_t port;
@@ -492,9 +476,8 @@ static void expect_notice(int fd, const char *words)
     expect_notice_before(fd, words, NULL);
 }
 
-static void service_manager_is_notified(void **state)
+SERVER_TEST(service_manager_is_notified)
 {
-    struct server *server = *state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
     char words[64];
@@ -520,30 +503,4 @@ static void service_manager_is_notified(void **state)
     expect_notice(fd, "STOPPING=1");
     server_stopped(server);
     close(fd);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(upgrade_loses_no_request),
-        TEST(upgrade_loses_no_connection),
-        TEST(upgrade_with_dispatch_master_loses_no_request),
-        TEST(idle_connection_gets_one_more_response),
-        TEST(broken_binary_changes_nothing),
-        TEST(failed_upgrade_leaves_nothing_behind),
-        TEST(failed_succession_is_an_error),
-        TEST(stop_during_upgrade_stops_both_masters),
-        TEST(stop_command_during_upgrade_stops_both_masters),
-        TEST(stop_of_new_master_stops_the_retiring_one),
-        TEST(stop_of_retiring_master_is_not_a_second_stop),
-        TEST(reload_during_upgrade_is_in_force_after_it),
-        TEST(unix_socket_is_served),
-        TEST(reload_adds_and_removes_unix_socket),
-        TEST(inherited_sockets_are_served),
-        TEST(service_manager_is_notified),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

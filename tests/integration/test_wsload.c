@@ -1,12 +1,6 @@
 /* wsload runs with both engines against a server that counts what it reads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <signal.h>
@@ -14,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
 /* ---- Complete runs ---- */
 
@@ -93,11 +89,10 @@ static void check_run(const struct run_case *c, const json_t *report)
  * The server may read requests that were given up during the next run, so that only the sum is
  * bounded.
  */
-static void complete_runs_count_exactly(void **state)
+TEST(complete_runs_count_exactly)
 {
     uint64_t first = wsload_server_read(), begun = 0;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(run_cases); i++) {
         const struct run_case *c = &run_cases[i];
         uint64_t before = wsload_server_read();
@@ -112,13 +107,12 @@ static void complete_runs_count_exactly(void **state)
     }
 }
 
-static void refused_connections_are_counted(void **state)
+TEST(refused_connections_are_counted)
 {
     uint16_t port;
     int fd = wsload_bind_anywhere(&port); /* bound, but not listening */
     json_t *report;
 
-    (void)state;
     assert_int_equal(wsload_finish(wsload_start("-c 5 -n 50", port, "/"), &report), 2);
     assert_int_equal(number_at(report, "requests", "begun"), 50);
     assert_int_equal(number_at(report, "errors", "refused"), 50);
@@ -129,12 +123,11 @@ static void refused_connections_are_counted(void **state)
 }
 
 /* libcurl does not notice bytes behind chunks. */
-static void surplus_after_chunks_is_seen_by_engine_raw(void **state)
+TEST(surplus_after_chunks_is_seen_by_engine_raw)
 {
     bool raw = strcmp(wsload_engine, "raw") == 0;
     json_t *report = wsload_run("-c 1 -n 1", "/surplus-chunked", raw ? 2 : 0);
 
-    (void)state;
     assert_int_equal(number_at(report, "errors", "surplus"), raw);
     json_decref(report);
 }
@@ -153,13 +146,12 @@ static void wait_for_answers(struct program program, json_int_t expected)
 }
 
 /* A second response to the same request, when no request is in flight. */
-static void response_on_an_idle_connection_is_reported(void **state)
+TEST(response_on_an_idle_connection_is_reported)
 {
     struct program program = wsload_start("-c 1 -d 1h --think 1h --progress --control-fd 0",
                                           wsload_server_port(), "/ok");
     json_t *report;
 
-    (void)state;
     wait_for_answers(program, 1);
     wsload_server_repeat();
     wsload_say(program, "stop");
@@ -170,12 +162,11 @@ static void response_on_an_idle_connection_is_reported(void **state)
 }
 
 /* A run with a time limit: every request is accounted for. */
-static void timed_run_accounts_for_every_request(void **state)
+TEST(timed_run_accounts_for_every_request)
 {
     uint64_t before = wsload_server_read();
     json_t *report = wsload_run_for_time("-c 4 -z 300ms --grace 60s", wsload_server_port(), "/ok");
 
-    (void)state;
     assert_int_equal(number_at(report, "requests", "answered"),
                      number_at(report, "requests", "begun"));
     assert_int_equal(wsload_server_read() - before, number_at(report, "requests", "begun"));
@@ -183,11 +174,10 @@ static void timed_run_accounts_for_every_request(void **state)
 }
 
 /* No run: a message on stderr, nothing on stdout, exit status 1. */
-static void wrong_use_prints_error_and_exits_1(void **state)
+TEST(wrong_use_prints_error_and_exits_1)
 {
     json_t *report;
 
-    (void)state;
     assert_int_equal(wsload_finish(wsload_start("-t 30s", wsload_server_port(), "/ok"), &report),
                      1);
     assert_null(report);
@@ -201,7 +191,7 @@ static void wrong_use_prints_error_and_exits_1(void **state)
 /* ---- Interrupted runs ---- */
 
 /* Progress lines appear during the run; a signal ends it with a full report. */
-static void signal_ends_run_with_full_report(void **state)
+TEST(signal_ends_run_with_full_report)
 {
     uint64_t before = wsload_server_read();
     struct program program =
@@ -209,7 +199,6 @@ static void signal_ends_run_with_full_report(void **state)
     json_int_t answered = 0;
     json_t *report;
 
-    (void)state;
     while (answered == 0) {
         json_t *progress = wsload_line(program.err);
 
@@ -228,14 +217,13 @@ static void signal_ends_run_with_full_report(void **state)
 }
 
 /* A second signal ends the run without waiting for responses. */
-static void second_signal_ends_run_at_once(void **state)
+TEST(second_signal_ends_run_at_once)
 {
     struct program program = wsload_start("-c 3 -d 1h --timeout 1h --grace 1h --progress",
                                           wsload_server_port(), "/silent");
     json_int_t begun = 0;
     json_t *report;
 
-    (void)state;
     while (begun < 3) {
         json_t *progress = wsload_line(program.err);
 
@@ -254,14 +242,13 @@ static void second_signal_ends_run_at_once(void **state)
 /* ---- Output of the report ---- */
 
 /* The report is in the file, not on stdout. */
-static void report_goes_to_file(void **state)
+TEST(report_goes_to_file)
 {
     char folder[] = "/tmp/wsload-XXXXXX", options[128], path[64], line[512] = "";
     unsigned lines = 0;
     json_t *report;
     FILE *file;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/run.csv", folder);
     snprintf(options, sizeof(options), "-c 2 -n 20 --format csv -o %s", path);
@@ -279,12 +266,11 @@ static void report_goes_to_file(void **state)
 }
 
 /* An unwritable report sends no request; a full disk is an error. */
-static void unwritable_report_is_an_error(void **state)
+TEST(unwritable_report_is_an_error)
 {
     uint64_t before = wsload_server_read();
     json_t *report;
 
-    (void)state;
     assert_int_equal(
         wsload_finish(wsload_start("-n 20 -o /nowhere/a.json", wsload_server_port(), "/ok"),
                       &report),
@@ -294,23 +280,4 @@ static void unwritable_report_is_an_error(void **state)
     assert_int_equal(
         wsload_finish(wsload_start("-n 20 -o /dev/full", wsload_server_port(), "/ok"), &report), 1);
     assert_null(report);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(complete_runs_count_exactly),
-        cmocka_unit_test(refused_connections_are_counted),
-        cmocka_unit_test(surplus_after_chunks_is_seen_by_engine_raw),
-        cmocka_unit_test(response_on_an_idle_connection_is_reported),
-        cmocka_unit_test(timed_run_accounts_for_every_request),
-        cmocka_unit_test(wrong_use_prints_error_and_exits_1),
-        cmocka_unit_test(signal_ends_run_with_full_report),
-        cmocka_unit_test(second_signal_ends_run_at_once),
-        cmocka_unit_test(report_goes_to_file),
-        cmocka_unit_test(unwritable_report_is_an_error),
-    };
-
-    wsload_choose_engine(argc, argv);
-    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
 }

@@ -1,12 +1,7 @@
 /* wsload lab: short experiments that leave nothing behind, however they end. */
 #include "patience.h"
 #include "scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -58,6 +53,8 @@ static int tear_down(void **state)
     free(place);
     return 0;
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 static void become_wsload(const struct place *place, char *const *words)
 {
@@ -208,7 +205,7 @@ static char *read_page(const struct place *place, const char *name)
     return read_text(path);
 }
 
-static void short_experiments_report_and_leave_nothing(void **state)
+TEST(short_experiments_report_and_leave_nothing)
 {
     const struct place *place = *state;
     char *text, *page;
@@ -248,7 +245,7 @@ static void short_experiments_report_and_leave_nothing(void **state)
 }
 
 /* The lab inspects and changes its server during these runs. */
-static void long_experiments_report_each_step(void **state)
+TEST(long_experiments_report_each_step)
 {
     const struct place *place = *state;
     char *page;
@@ -297,13 +294,13 @@ static void check_report(const struct place *place, const char *duration, const 
     check_nothing_left(place);
 }
 
-static void load_experiments_report(void **state)
+TEST(load_experiments_report)
 {
     check_report(*state, "20ms", "percentiles");
 }
 
 /* Each model, size of a pool and policy has a row, and each source its own table. */
-static void models_experiment_reports(void **state)
+TEST(models_experiment_reports)
 {
     static const char *const words[] = {"<tr><td>events, 10<td>",
                                         "<tr><td>pool, 100<td>",
@@ -324,7 +321,7 @@ static void models_experiment_reports(void **state)
     free(page);
 }
 
-static void server_experiments_report(void **state)
+TEST(server_experiments_report)
 {
     check_report(*state, "10ms", "cache logging dispatch");
 }
@@ -333,13 +330,13 @@ static void server_experiments_report(void **state)
  * Trials too short for a response are repeated; those too short for samples of the threads are
  * noted.
  */
-static void threads_experiment_reports(void **state)
+TEST(threads_experiment_reports)
 {
     check_report(*state, "1ms", "threads");
 }
 
 /* The prediction comes first, the result is folded, and each has an answer and a next step. */
-static void lessons_report(void **state)
+TEST(lessons_report)
 {
     static const char *const names[] = {"omission", "load", "blocking",
                                         "overload", "slow", "nagle"};
@@ -364,7 +361,7 @@ static void lessons_report(void **state)
  * Each thread of the pool waits for half a request, whatever the speed of the machine. Trials of
  * 1 ms are too short for a response; they are repeated where the clients are served.
  */
-static void slow_clients_starve_a_pool(void **state)
+TEST(slow_clients_starve_a_pool)
 {
     const struct place *place = *state;
     char *page;
@@ -380,7 +377,7 @@ static void slow_clients_starve_a_pool(void **state)
 }
 
 /* Hits depend only on the order of requests, so that server and simulation agree on any machine. */
-static void server_evicts_like_the_simulation(void **state)
+TEST(server_evicts_like_the_simulation)
 {
     const struct place *place = *state;
     char *page, *tables;
@@ -460,7 +457,7 @@ static pid_t start_until_requests(const struct place *place, const char *words)
 }
 
 /* The pause begins before the event of the first trial, and lasts longer than the trial. */
-static void paused_trial_is_repeated(void **state)
+TEST(paused_trial_is_repeated)
 {
     const struct place *place = *state;
     pid_t pid = start_until_requests(place, "--quick --duration 10ms --rounds 1 --rate 500 noise");
@@ -477,7 +474,7 @@ static void paused_trial_is_repeated(void **state)
 }
 
 /* During an experiment that would take minutes. */
-static void signal_ends_lab_and_leaves_nothing(void **state)
+TEST(signal_ends_lab_and_leaves_nothing)
 {
     static const int signals[] = {SIGINT, SIGTERM};
     const struct place *place = *state;
@@ -543,7 +540,7 @@ static void check_ended_by(const struct place *place, pid_t pid, int signal, con
 }
 
 /* Start 1 reads the version, 2 is the server of baseline, 3 that of cache. */
-static void stopped_lab_resumes(void **state)
+TEST(stopped_lab_resumes)
 {
     static const int signals[] = {SIGINT, SIGKILL};
     const struct place *place = *state;
@@ -586,7 +583,7 @@ static void stopped_lab_resumes(void **state)
 }
 
 /* One round gives no interval, so that nothing is decided. */
-static void undecided_comparison_gets_more_rounds(void **state)
+TEST(undecided_comparison_gets_more_rounds)
 {
     static const struct {
         const char *options;
@@ -623,7 +620,7 @@ static pid_t start_hog(void)
 }
 
 /* The machine is busy from the start of the last server on, which is before the first trial. */
-static void busy_machine_is_said_beside_the_verdict(void **state)
+TEST(busy_machine_is_said_beside_the_verdict)
 {
     enum { HOGS_MAX = 64, VERSION_AND_LEVELS = 1 + 3 };
     const struct place *place = *state;
@@ -657,7 +654,7 @@ static void busy_machine_is_said_beside_the_verdict(void **state)
     check_nothing_left(place);
 }
 
-static void lab_with_other_settings_is_not_resumed(void **state)
+TEST(lab_with_other_settings_is_not_resumed)
 {
     const struct place *place = *state;
     char *err;
@@ -671,7 +668,7 @@ static void lab_with_other_settings_is_not_resumed(void **state)
     check_nothing_left(place);
 }
 
-static void protocols_experiment_reports(void **state)
+TEST(protocols_experiment_reports)
 {
     const struct place *place = *state;
     char *page;
@@ -688,7 +685,7 @@ static void protocols_experiment_reports(void **state)
     check_nothing_left(place);
 }
 
-static void invalid_arguments_get_an_error(void **state)
+TEST(invalid_arguments_get_an_error)
 {
     static const struct {
         const char *options, *words;
@@ -711,7 +708,7 @@ static void invalid_arguments_get_an_error(void **state)
     }
 }
 
-static void list_names_all_experiments(void **state)
+TEST(list_names_all_experiments)
 {
     const struct place *place = *state;
     char *text;
@@ -722,31 +719,4 @@ static void list_names_all_experiments(void **state)
     check_has(text, "  baseline ");
     check_has(text, "--quick");
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(short_experiments_report_and_leave_nothing, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(long_experiments_report_each_step, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(load_experiments_report, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(models_experiment_reports, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(server_experiments_report, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(threads_experiment_reports, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(protocols_experiment_reports, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lessons_report, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(slow_clients_starve_a_pool, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(server_evicts_like_the_simulation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stopped_lab_resumes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(undecided_comparison_gets_more_rounds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(busy_machine_is_said_beside_the_verdict, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(paused_trial_is_repeated, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lab_with_other_settings_is_not_resumed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* The load over time: open loops, warm-up, ramps, stages, and live changes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <pty.h>
@@ -15,6 +9,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
 /* begun = answered = read by the server; requests due but not sent are the rest of the plan */
 static void check_counts(const json_t *report, uint64_t read)
@@ -42,9 +38,8 @@ static const struct {
 };
 
 /* On any machine, every due request is sent or reported as not sent. */
-static void open_loops_account_for_every_due_request(void **state)
+TEST(open_loops_account_for_every_due_request)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(loads); i++) {
         uint64_t before = wsload_server_read();
         char options[128];
@@ -72,9 +67,8 @@ static double real_elapsed(const json_t *report)
     return json_number_value(json_object_get(report, "elapsed_s"));
 }
 
-static void closed_loops_follow_their_plan(void **state)
+TEST(closed_loops_follow_their_plan)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(closed_loops); i++) {
         uint64_t before = wsload_server_read();
         char options[128];
@@ -131,7 +125,7 @@ static void refuse(struct program program, const char *line, const char *why)
 }
 
 /* The second stage starts, however late, and is the last. */
-static void stages_of_connections_follow_in_order(void **state)
+TEST(stages_of_connections_follow_in_order)
 {
     uint64_t before = wsload_server_read();
     struct program program =
@@ -140,7 +134,6 @@ static void stages_of_connections_follow_in_order(void **state)
     json_int_t up = 0;
     json_t *report;
 
-    (void)state;
     while (up < 9) {
         json_t *line = wsload_line(program.err);
 
@@ -171,14 +164,13 @@ static double time_when_begun(struct program program, json_int_t requests)
 }
 
 /* A run lasts for its whole time, even if the server stops responding. */
-static void run_without_responses_lasts_its_time(void **state)
+TEST(run_without_responses_lasts_its_time)
 {
     struct program program = wsload_start("-c 2 -d 1h --grace 10ms --progress --control-fd 0",
                                           wsload_server_port(), "/silent");
     double first_s = time_when_begun(program, 2), second_s = time_when_begun(program, 2);
     json_t *report;
 
-    (void)state;
     wsload_say(program, "stop");
     assert_int_equal(wsload_finish(program, &report), 2);
     assert_true(second_s > first_s && real_elapsed(report) >= second_s - first_s);
@@ -186,12 +178,11 @@ static void run_without_responses_lasts_its_time(void **state)
 }
 
 /* A rate so low that nothing is due at the end: the run still lasts for its whole time. */
-static void slow_open_loop_lasts_its_time(void **state)
+TEST(slow_open_loop_lasts_its_time)
 {
     json_t *report =
         wsload_run_for_time("-r 4 -t 2 -d 600ms --grace 60s", wsload_server_port(), "/ok");
 
-    (void)state;
     assert_true(real_elapsed(report) >= 0.6);
     assert_true(json_number_value(json_object_get(report, "requests_per_second")) <= 3 / 0.6);
     assert_true(json_number_value(json_object_get(report, "due_per_second")) == 4);
@@ -249,15 +240,13 @@ static void test_changes(const char *options, bool open)
     json_decref(report);
 }
 
-static void closed_loop_changes_lose_no_request(void **state)
+TEST(closed_loop_changes_lose_no_request)
 {
-    (void)state;
     test_changes("-c 6 -t 2 -d 1h --grace 60s --progress --control-fd 0", false);
 }
 
-static void open_loop_changes_lose_no_request(void **state)
+TEST(open_loop_changes_lose_no_request)
 {
-    (void)state;
     test_changes("-c 6 -t 2 -r 200 -d 1h --grace 60s --progress --control-fd 0", true);
 }
 
@@ -272,7 +261,7 @@ static void let_pass(uint64_t requests, struct program program)
  * With -n the count is exact, whatever changes meanwhile. The run cannot end before the last
  * change.
  */
-static void request_count_is_exact_despite_changes(void **state)
+TEST(request_count_is_exact_despite_changes)
 {
     uint64_t before = wsload_server_read();
     struct program program =
@@ -280,7 +269,6 @@ static void request_count_is_exact_despite_changes(void **state)
                      wsload_server_port(), "/gated");
     json_t *report;
 
-    (void)state;
     let_pass(100, program);
     change(program, "threads 4", "threads", 4);
     let_pass(100, program);
@@ -317,7 +305,7 @@ static bool read_until(int terminal, const char *words)
 }
 
 /* On a terminal: a live view, keys that change the load, and a final report. */
-static void keys_change_the_load(void **state)
+TEST(keys_change_the_load)
 {
     char url[64], engine[32];
     char *const arguments[] = {(char *)"wsload",
@@ -333,7 +321,6 @@ static void keys_change_the_load(void **state)
     int terminal, status;
     pid_t pid;
 
-    (void)state;
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", wsload_server_port());
     snprintf(engine, sizeof(engine), "--engine=%s", wsload_engine);
     read_until(-1, NULL);
@@ -360,11 +347,10 @@ static void keys_change_the_load(void **state)
 }
 
 /* A condition aborts the run early. */
-static void condition_aborts_run(void **state)
+TEST(condition_aborts_run)
 {
     json_t *report;
 
-    (void)state;
     report = wsload_run("-c 2 -d 1h --think 2ms --abort-on 404>=10", "/missing", 99);
     assert_true(has_note(report, "aborted"));
     assert_true(number_at(report, "statuses", "404") >= 10);
@@ -372,12 +358,11 @@ static void condition_aborts_run(void **state)
 }
 
 /* An overloaded open loop reports the requests that were due and not sent. */
-static void overloaded_open_loop_reports_unsent_requests(void **state)
+TEST(overloaded_open_loop_reports_unsent_requests)
 {
     json_int_t begun;
     json_t *report;
 
-    (void)state;
     report = wsload_run("-r 100 -c 3 -t 1 -d 500ms --grace 0", "/silent", 2);
     begun = number_at(report, "requests", "begun");
     assert_true(begun <= 3);
@@ -388,13 +373,12 @@ static void overloaded_open_loop_reports_unsent_requests(void **state)
 }
 
 /* The per-second figures add up to the total. */
-static void seconds_add_up_to_total(void **state)
+TEST(seconds_add_up_to_total)
 {
     json_t *report = NULL;
     json_int_t answered = 0;
     const json_t *seconds;
 
-    (void)state;
     report = wsload_run_for_time("-r 300 -c 4 -t 2 -d 1200ms -w 200ms --grace 60s",
                                  wsload_server_port(), "/ok");
     seconds = json_object_get(report, "seconds");
@@ -407,7 +391,7 @@ static void seconds_add_up_to_total(void **state)
 }
 
 /* The end of the warm-up starts a new second, so that no second is part of both. */
-static void warmup_ends_on_a_new_second(void **state)
+TEST(warmup_ends_on_a_new_second)
 {
     json_int_t warmups = 0;
     size_t i;
@@ -415,7 +399,6 @@ static void warmup_ends_on_a_new_second(void **state)
     json_t *report = wsload_run_for_time("-c 2 -t 1 -w 300ms -d 300ms --think 5ms --grace 60s",
                                          wsload_server_port(), "/ok");
 
-    (void)state;
     json_array_foreach(json_object_get(report, "seconds"), i, second)
     {
         bool warmup = json_is_true(json_object_get(second, "warmup"));
@@ -430,36 +413,12 @@ static void warmup_ends_on_a_new_second(void **state)
 }
 
 /* A second without responses has no latency figures. */
-static void second_without_responses_has_no_latency(void **state)
+TEST(second_without_responses_has_no_latency)
 {
     json_t *report = wsload_run("-c 2 -d 300ms --grace 10ms", "/silent", 2);
     const json_t *last = json_array_get(json_object_get(report, "seconds"), 0);
 
-    (void)state;
     assert_true(json_is_null(json_object_get(last, "p99_us")));
     assert_true(json_is_null(json_object_get(last, "mean_us")));
     json_decref(report);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_loops_account_for_every_due_request),
-        cmocka_unit_test(closed_loops_follow_their_plan),
-        cmocka_unit_test(stages_of_connections_follow_in_order),
-        cmocka_unit_test(run_without_responses_lasts_its_time),
-        cmocka_unit_test(slow_open_loop_lasts_its_time),
-        cmocka_unit_test(closed_loop_changes_lose_no_request),
-        cmocka_unit_test(open_loop_changes_lose_no_request),
-        cmocka_unit_test(request_count_is_exact_despite_changes),
-        cmocka_unit_test(keys_change_the_load),
-        cmocka_unit_test(condition_aborts_run),
-        cmocka_unit_test(overloaded_open_loop_reports_unsent_requests),
-        cmocka_unit_test(seconds_add_up_to_total),
-        cmocka_unit_test(warmup_ends_on_a_new_second),
-        cmocka_unit_test(second_without_responses_has_no_latency),
-    };
-
-    wsload_choose_engine(argc, argv);
-    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
 }

@@ -1,14 +1,8 @@
 /* The requests and connections of wsload, and how it judges responses, with both engines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/plan/plan.h"
 #include "patience.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <stdio.h>
@@ -51,9 +45,8 @@ static const struct {
     {"-H Host:elsewhere", "/ok", "GET /ok HTTP/1.1\r\n", {"elsewhere\r\n"}, NULL},
 };
 
-static void request_heads_match_options(void **state)
+TEST(request_heads_match_options)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(sent); i++) {
         char options[256];
         const char *head;
@@ -76,6 +69,24 @@ static void request_heads_match_options(void **state)
 
 static char file_path[] = "/tmp/test_wsload_requests.XXXXXX";
 
+static int set_up(void **state)
+{
+    int file = mkstemp(file_path);
+
+    if (file < 0)
+        return -1;
+    close(file);
+    return wsload_server_start(state);
+}
+
+static int tear_down(void **state)
+{
+    unlink(file_path);
+    return wsload_server_stop(state);
+}
+
+const struct test_fixture test_group_fixture = {set_up, tear_down};
+
 static void write_file(const char *text)
 {
     FILE *file = fopen(file_path, "we");
@@ -95,11 +106,10 @@ static unsigned count_heads(const char *line)
     return count;
 }
 
-static void url_list_is_requested_in_order_and_weight(void **state)
+TEST(url_list_is_requested_in_order_and_weight)
 {
     char options[128];
 
-    (void)state;
     write_file("/a 3\nHEAD /b\n/missing\n");
     wsload_server_clear();
     snprintf(options, sizeof(options), "-c 3 -n 1000 -t 2 --max-errors 20%% -f %s", file_path);
@@ -126,13 +136,12 @@ static void url_list_is_requested_in_order_and_weight(void **state)
  * Each visit loads two pages. The font of the first one waits for the style sheet, which waits at
  * the gate, while the images are loaded; the second page fails, because its script is missing.
  */
-static void browser_loads_pages_by_six_connections(void **state)
+TEST(browser_loads_pages_by_six_connections)
 {
     enum { BEFORE_FONT = 8, OF_VISIT = 11, VISITS = 3 };
     static const char *const loops[] = {"-c 1 -n 3", "-c 4 -n 3 -t 2", "-c 9 -n 3 -r 500"};
     char options[128];
 
-    (void)state;
     if (strcmp(wsload_engine, "raw") != 0)
         skip();
     write_file(
@@ -186,12 +195,11 @@ static void browser_loads_pages_by_six_connections(void **state)
 }
 
 /* In a closed and in an open loop; connections beyond the list have nothing to do. */
-static void order_once_ends_the_run_with_the_list(void **state)
+TEST(order_once_ends_the_run_with_the_list)
 {
     static const char *const loops[] = {"-c 2 -t 1", "-c 8 -t 2", "-c 2 -t 2 -r 1000"};
     char options[128];
 
-    (void)state;
     write_file("/a 3\n/b 2\n");
     for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
         json_t *report;
@@ -206,11 +214,10 @@ static void order_once_ends_the_run_with_the_list(void **state)
     }
 }
 
-static void order_each_repeats_the_list_on_each_connection(void **state)
+TEST(order_each_repeats_the_list_on_each_connection)
 {
     char options[128];
 
-    (void)state;
     write_file("/a\n/b\n/c\n");
     wsload_server_clear();
     snprintf(options, sizeof(options), "-c 4 -n 4 -t 2 --order each -f %s", file_path);
@@ -231,11 +238,10 @@ static const char *field_of(uint64_t i, const char *field)
     return at != NULL ? at + strlen(field) : NULL;
 }
 
-static void length_of_an_empty_body_depends_on_the_method_of_the_request(void **state)
+TEST(length_of_an_empty_body_depends_on_the_method_of_the_request)
 {
     char options[128];
 
-    (void)state;
     write_file("POST /a\n/b\nPUT /c\nHEAD /d\n");
     wsload_server_clear();
     snprintf(options, sizeof(options), "-c 1 -n 8 -f %s", file_path);
@@ -251,12 +257,11 @@ static void length_of_an_empty_body_depends_on_the_method_of_the_request(void **
 }
 
 /* Five requests of one second, replayed five times as fast; two lines cannot be sent. */
-static void replay_keeps_log_times(void **state)
+TEST(replay_keeps_log_times)
 {
     char options[128];
     json_t *report;
 
-    (void)state;
     write_file("x - - [21/Nov/2026:13:00:00 +0000] \"GET /0 HTTP/1.1\" 200 5\n"
                "x - - [21/Nov/2026:13:00:00 +0000] \"HEAD /1 HTTP/1.1\" 200 5\n"
                "x - - [21/Nov/2026:13:00:00 +0000] \"DELETE /x HTTP/1.1\" 200 5\n"
@@ -277,26 +282,24 @@ static void replay_keeps_log_times(void **state)
 
 /* ---- Connections ---- */
 
-static void requests_per_connection_are_limited(void **state)
+TEST(requests_per_connection_are_limited)
 {
     uint64_t before = wsload_server_accepted();
     json_t *report;
 
-    (void)state;
     report = wsload_run("-c 3 -n 300 -t 1 --max-reqs-per-conn 10", "/ok", 0);
     assert_in_range(number_at(report, "connections", "opened"), 30, 32);
     assert_int_equal(wsload_server_accepted() - before, number_at(report, "connections", "opened"));
     json_decref(report);
 }
 
-static void unix_socket_is_used(void **state)
+TEST(unix_socket_is_used)
 {
     uint64_t before = wsload_server_read();
     char options[256];
     json_t *report;
     struct program program;
 
-    (void)state;
     snprintf(options, sizeof(options), "-c 3 -n 100 --unix-socket %s", wsload_server_socket());
     program = wsload_start_url(options, "http://some.where/ok");
     assert_int_equal(wsload_finish(program, &report), 0);
@@ -334,9 +337,8 @@ static const struct {
     {"--fail-if 404>0", "/missing", 3, 20, 0},
 };
 
-static void checks_set_exit_status(void **state)
+TEST(checks_set_exit_status)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
         char options[256];
         json_t *report;
@@ -348,30 +350,4 @@ static void checks_set_exit_status(void **state)
         assert_int_equal(number_at(report, "requests", "bad_contents"), checks[i].bad_contents);
         json_decref(report);
     }
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(request_heads_match_options),
-        cmocka_unit_test(url_list_is_requested_in_order_and_weight),
-        cmocka_unit_test(length_of_an_empty_body_depends_on_the_method_of_the_request),
-        cmocka_unit_test(browser_loads_pages_by_six_connections),
-        cmocka_unit_test(order_once_ends_the_run_with_the_list),
-        cmocka_unit_test(order_each_repeats_the_list_on_each_connection),
-        cmocka_unit_test(replay_keeps_log_times),
-        cmocka_unit_test(requests_per_connection_are_limited),
-        cmocka_unit_test(unix_socket_is_used),
-        cmocka_unit_test(checks_set_exit_status),
-    };
-    int file, failed;
-
-    wsload_choose_engine(argc, argv);
-    file = mkstemp(file_path);
-    if (file < 0)
-        return 1;
-    close(file);
-    failed = cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
-    unlink(file_path);
-    return failed;
 }

@@ -2,16 +2,10 @@
  * Sweeps and repeated runs on a real webserverd. A sweep measures every point in every round with
  * the right threads and workers, and always restores the server's settings.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "patience.h"
 #include "server.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <signal.h>
@@ -20,6 +14,14 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+static int set_up(void **state)
+{
+    wsload_engine = "raw";
+    return server_set_up(state);
+}
+
+const struct test_fixture test_fixture = {set_up, server_tear_down};
 
 static void begin(struct server *server)
 {
@@ -75,7 +77,7 @@ static void check_point(const json_t *point, json_int_t connections, size_t roun
     }
 }
 
-static void sweep_measures_every_point_and_restores_server(void **state)
+TEST(sweep_measures_every_point_and_restores_server)
 {
     struct server *server = *state;
     json_t *report, *curve;
@@ -151,7 +153,7 @@ static void check_interrupted(struct server *server, int number)
     check_sizes(server, 1, 2);
 }
 
-static void signal_restores_server_and_reports(void **state)
+TEST(signal_restores_server_and_reports)
 {
     struct server *server = *state;
 
@@ -181,7 +183,7 @@ static size_t count_lines(int fd)
 }
 
 /* The server stops while its threads are changed back and forth. */
-static void stopped_server_ends_sweep_with_report(void **state)
+TEST(stopped_server_ends_sweep_with_report)
 {
     struct server *server = *state;
     struct program program;
@@ -203,7 +205,7 @@ static void stopped_server_ends_sweep_with_report(void **state)
 }
 
 /* A rejected setting ends the sweep. The report shows what was measured before, if anything was. */
-static void rejected_setting_restores_server(void **state)
+TEST(rejected_setting_restores_server)
 {
     struct server *server = *state;
     json_t *report;
@@ -230,7 +232,7 @@ static void rejected_setting_restores_server(void **state)
  * Conditions and error statuses give the exit statuses of single runs, and the server's settings
  * are restored.
  */
-static void sweep_exit_statuses_match_single_runs(void **state)
+TEST(sweep_exit_statuses_match_single_runs)
 {
     static const struct {
         const char *options, *path;
@@ -260,7 +262,7 @@ static void sweep_exit_statuses_match_single_runs(void **state)
 }
 
 /* A repeated run: the sum has every request, the table every round. */
-static void repeat_sums_all_rounds(void **state)
+TEST(repeat_sums_all_rounds)
 {
     struct server *server = *state;
     json_t *report;
@@ -281,7 +283,7 @@ static void repeat_sums_all_rounds(void **state)
 }
 
 /* A signal ends all rounds; the interrupted round is only in the sum. */
-static void interrupted_repeat_reports_rounds(void **state)
+TEST(interrupted_repeat_reports_rounds)
 {
     struct server *server = *state;
     struct program program;
@@ -301,13 +303,12 @@ static void interrupted_repeat_reports_rounds(void **state)
 }
 
 /* Without a server, settings fail; a sweep without settings reports that all requests failed. */
-static void sweep_without_server_fails_or_reports(void **state)
+TEST(sweep_without_server_fails_or_reports)
 {
     uint16_t port;
     int fd = wsload_bind_anywhere(&port);
     json_t *report;
 
-    (void)state;
     assert_int_equal(
         wsload_finish(wsload_start("sweep -c 1 --server-threads 3 -n 10", port, "/"), &report), 1);
     assert_null(report);
@@ -315,27 +316,4 @@ static void sweep_without_server_fails_or_reports(void **state)
     assert_int_equal(json_array_size(json_object_get(report, "curves")), 1);
     json_decref(report);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sweep_measures_every_point_and_restores_server,
-                                        server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(signal_restores_server_and_reports, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(stopped_server_ends_sweep_with_report, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(rejected_setting_restores_server, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(sweep_exit_statuses_match_single_runs, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(repeat_sums_all_rounds, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(interrupted_repeat_reports_rounds, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test(sweep_without_server_fails_or_reports),
-    };
-
-    wsload_engine = "raw";
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,12 @@
  * test measured. On an idle machine they are a few per cent apart. A percentile of wsload is never
  * too low and at most 1/64 too high (common/histogram.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "log_check.h"
 #include "patience.h"
 #include "server.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <math.h>
@@ -26,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
 #define PERCENTILE_ERROR (1 + 1.0 / 64)
 
@@ -188,25 +184,22 @@ static void check_stalling(const char *engine)
     run_end(&run);
 }
 
-static void stall_is_measured_with_curl(void **state)
+TEST(stall_is_measured_with_curl)
 {
-    (void)state;
     check_stalling("curl");
 }
 
-static void stall_is_measured_with_raw(void **state)
+TEST(stall_is_measured_with_raw)
 {
-    (void)state;
     check_stalling("raw");
 }
 
 /* A closed loop hides the same stall: hardly any request is affected. */
-static void closed_loop_hides_stalls(void **state)
+TEST(closed_loop_hides_stalls)
 {
     double longest_us = 0;
     struct run run;
 
-    (void)state;
     wsload_engine = "curl";
     run = run_begin("-d 2s -c 4 -t 1 --think 1ms --grace 60s");
     for (size_t i = 0; i < run.count; i++)
@@ -260,9 +253,8 @@ static void wait_until_begun(struct program program, double requests)
  * All requests that were due before the worker continued, except those with a response, have waited
  * since then. Ends the run after the last of them was sent.
  */
-static void stopped_server_is_measured(void **state)
+SERVER_TEST(stopped_server_is_measured)
 {
-    struct server *server = *state;
     uint64_t begun_ns, first_ns, continued_ns;
     struct program program;
     double responses, least_us;
@@ -340,9 +332,8 @@ static const struct {
 };
 
 /* Log lines, server counters and wsload's requests agree in every mode. */
-static void counts_agree_with_log_and_counters(void **state)
+SERVER_TEST(counts_agree_with_log_and_counters)
 {
-    struct server *server = *state;
     uint64_t lines = 0;
 
     server_put_text(server, "/index.html", "hello");
@@ -365,9 +356,8 @@ static void counts_agree_with_log_and_counters(void **state)
 }
 
 /* Stopped early: wsload sends nothing more and waits for the requests in progress. */
-static void early_stop_waits_for_requests_in_progress(void **state)
+SERVER_TEST(early_stop_waits_for_requests_in_progress)
 {
-    struct server *server = *state;
     struct program program;
     json_t *report;
 
@@ -436,32 +426,11 @@ static void check_killed_workers(struct server *server, const char *engine)
     json_decref(report);
 }
 
-static void killed_workers_are_counted_by_kind(void **state)
+SERVER_TEST(killed_workers_are_counted_by_kind)
 {
-    struct server *server = *state;
-
     server_put_text(server, "/index.html", "hello");
     server_start(server, "workers.processes=3", NULL);
     check_killed_workers(server, "curl");
     check_killed_workers(server, "raw");
     server_stop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stall_is_measured_with_curl),
-        cmocka_unit_test(stall_is_measured_with_raw),
-        cmocka_unit_test(closed_loop_hides_stalls),
-        cmocka_unit_test_setup_teardown(stopped_server_is_measured, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(counts_agree_with_log_and_counters, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(early_stop_waits_for_requests_in_progress, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(killed_workers_are_counted_by_kind, server_set_up,
-                                        server_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
 }

@@ -26,7 +26,7 @@ foreach(program "wsload;1" "wsload_requests;1" "wsload_load;2")
     list(GET program 1 parts)
     add_wsload_program(${name})
     foreach(engine curl raw)
-        add_wsload_test(${name}_${engine} ${parts} test_${name} ${engine})
+        add_wsload_test(${name}_${engine} ${parts} ${CMAKE_COMMAND} -E env WSLOAD_ENGINE=${engine} $<TARGET_FILE:test_${name}>)
     endforeach()
 endforeach()
 

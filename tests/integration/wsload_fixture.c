@@ -1,14 +1,9 @@
 #include "wsload_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "patience.h"
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -39,6 +34,7 @@ enum {
 #define OK_HEAD     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
 #define OK_RESPONSE OK_HEAD "hello"
 
+const char *wsload_engine = "curl";
 static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns, gate;
 static pthread_mutex_t heads_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two fields */
 static uint64_t heads;
@@ -310,6 +306,8 @@ static int bind_unix(void)
 int wsload_server_start(void **state)
 {
     (void)state;
+    if (getenv("WSLOAD_ENGINE") != NULL)
+        wsload_engine = getenv("WSLOAD_ENGINE");
     tcp_listener = wsload_bind_anywhere(&tcp_port);
     unix_listener = bind_unix();
     if (listen(tcp_listener, 1024) != 0 || listen(unix_listener, 1024) != 0)
@@ -417,17 +415,7 @@ const char *wsload_server_head(uint64_t number)
 
 /* ---- wsload ---- */
 
-const char *wsload_engine = "curl";
 rlim_t wsload_descriptor_limit = RLIM_INFINITY;
-
-void wsload_choose_engine(int argc, char **argv)
-{
-    if (argc != 2 || (strcmp(argv[1], "curl") != 0 && strcmp(argv[1], "raw") != 0)) {
-        fprintf(stderr, "usage: %s curl | raw\n", argv[0]);
-        exit(2);
-    }
-    wsload_engine = argv[1];
-}
 
 static void lower_descriptor_limit(void)
 {

@@ -83,10 +83,7 @@ struct program {
     int control;  /* standard input, for control lines */
 };
 
-extern const char *wsload_engine; /* engine: "curl" unless set */
-
-/* Sets the engine from the command line of `test_X ENGINE`; exits with status 2 if it has none. */
-void wsload_choose_engine(int argc, char **argv);
+extern const char *wsload_engine; /* $WSLOAD_ENGINE, else "curl", unless set */
 
 extern rlim_t wsload_descriptor_limit; /* memory limit of wsload, if lower than ours */
 

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "stage.h"
+
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 #include "terminal.h"
+#include "tests/test.h"
 
 #include <stddef.h>
 

@@ -1,14 +1,8 @@
 /* What all views share: time, filter, commands, dialogs, the mouse; random input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "patience.h"
 #include "stage.h"
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+const struct test_fixture test_fixture = {NULL, stage_teardown};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -51,9 +47,8 @@ static void click(int row, int column)
     clicks(1, row, column);
 }
 
-static void history_is_shown_by_second(void **state)
+TEST(history_is_shown_by_second)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS("\x1bOD", " 1 s ago", "requests/s  100");
@@ -70,7 +65,7 @@ static void history_is_shown_by_second(void **state)
 }
 
 /* Changes stand below the graphs at their second, and the keys go from one to the next. */
-static void marks_stand_on_graphs(void **state)
+TEST(marks_stand_on_graphs)
 {
     static const struct {
         unsigned seconds;
@@ -83,7 +78,6 @@ static void marks_stand_on_graphs(void **state)
     };
     const char *axis;
 
-    (void)state;
     stage_fixture();
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         fixture_log_event(fixture, events[i].seconds, events[i].text);
@@ -107,7 +101,7 @@ static void marks_stand_on_graphs(void **state)
 }
 
 /* Beside the server's name, at every size: "healthy", or the worst thing now and where to look. */
-static void health_line_names_a_dead_worker(void **state)
+TEST(health_line_names_a_dead_worker)
 {
     static const struct {
         int rows, columns;
@@ -118,7 +112,6 @@ static void health_line_names_a_dead_worker(void **state)
                  {40, 120, "s ago, replaced: 9 events  a acknowledges"},
                  {50, 200, "a acknowledges  up 1h 02m"}};
 
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total", "healthy", "[1 overview]");
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
@@ -149,14 +142,13 @@ static int row_of(const char *text)
 }
 
 /* What failed comes first and in colour, also on a screen that has few lines below the panels. */
-static void failures_come_first(void **state)
+TEST(failures_come_first)
 {
     static const struct {
         int rows, columns;
     } sizes[] = {{10, 40}, {15, 80}, {18, 80}, {24, 80}, {40, 120}, {50, 200}};
     static const char *const dark[] = {"--theme", "dark", NULL};
 
-    (void)state;
     stage_open(24, 80, dark, NULL);
     ASSERT_SHOWS("10.0k total", "failures workers died 0  others died 0");
     fixture_add(fixture, METRIC_workers_died, 3);
@@ -171,9 +163,8 @@ static void failures_come_first(void **state)
 }
 
 /* Key y: decades instead of a scale from 0. */
-static void graphs_have_a_logarithmic_scale(void **state)
+TEST(graphs_have_a_logarithmic_scale)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("peak 5.00k", "   5.00k │", "       0 │");
     TYPE_SHOWS("y", "requests/s  0  log", "   10.0k │", "     100 │");
@@ -184,9 +175,8 @@ static void graphs_have_a_logarithmic_scale(void **state)
 /*
  * The last line has the keys of the view; those that change the server only if it may be changed.
  */
-static void key_hints_follow_the_view(void **state)
+TEST(key_hints_follow_the_view)
 {
-    (void)state;
     stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("+ more threads");
     assert_null(strstr(terminal_line(terminal, 23), "d drain"));
@@ -211,12 +201,11 @@ static void key_hints_follow_the_view(void **state)
  * Enter shows a panel alone, on which a click goes to its second; lines that do not fit are on a page
  * of their own.
  */
-static void overview_shows_a_panel_alone_and_all_lines(void **state)
+TEST(overview_shows_a_panel_alone_and_all_lines)
 {
     static const char *const others[] = {"3", "4"}; /* views with graphs */
     const char *peak;
 
-    (void)state;
     stage_open(20, 120, NULL, NULL);
     ASSERT_SHOWS("10.0k total", "cache hit ratio", "Enter panel  PgDn more");
     TYPE_HIDES("\r", "cache hit ratio");
@@ -243,9 +232,8 @@ static void overview_shows_a_panel_alone_and_all_lines(void **state)
 }
 
 /* The columns that have no room are reached by > and <. */
-static void columns_are_scrolled(void **state)
+TEST(columns_are_scrolled)
 {
-    (void)state;
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("TIME  STATUS", "REQUEST", "GET /page-39 HTTP/1.1");
     assert_null(strstr(terminal_text(terminal), "THREAD"));
@@ -256,7 +244,7 @@ static void columns_are_scrolled(void **state)
 }
 
 /* The tabs lose their names one by one, from the last one on. */
-static void tabs_have_short_names_where_needed(void **state)
+TEST(tabs_have_short_names_where_needed)
 {
     static const struct {
         int columns;
@@ -266,7 +254,6 @@ static void tabs_have_short_names_where_needed(void **state)
         {72, "[1 overview]2 threads 3 latency 4 cache 5 log 6 top 7 load 8 conf 9 ev"},
         {56, "[1 overview]2 thr 3 lat 4 cache 5 log 6 top 7 load 8 9"}};
 
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         terminal_resize(terminal, 24, cases[i].columns);
@@ -275,11 +262,10 @@ static void tabs_have_short_names_where_needed(void **state)
 }
 
 /* The menu has what can be done here, each with its key; Enter, a click and the key do it. */
-static void menu_offers_what_can_be_done_here(void **state)
+TEST(menu_offers_what_can_be_done_here)
 {
     static const char *const threads[] = {"threads", NULL};
 
-    (void)state;
     stage_open(30, 100, threads, NULL);
     ASSERT_SHOWS("worker 1");
     TYPE_SHOWS("jm", "d  ", "Drain", "Restart", "One more serving thread per worker",
@@ -299,7 +285,7 @@ static void menu_offers_what_can_be_done_here(void **state)
 }
 
 /* Without a row, no key is offered that needs one: neither in the last line nor in the menu. */
-static void keys_of_rows_are_offered_with_rows(void **state)
+TEST(keys_of_rows_are_offered_with_rows)
 {
     static const struct {
         const char *key, *tab, *keys;
@@ -308,7 +294,6 @@ static void keys_of_rows_are_offered_with_rows(void **state)
                  {"6", "[6 top]", " v list  / filter  m menu"},
                  {"7v", "[7 load]", " v form  / filter  m menu"}};
 
-    (void)state;
     stage_open(30, 120, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS("/nothing\r", "filter: nothing");
@@ -334,9 +319,8 @@ static void keys_of_rows_are_offered_with_rows(void **state)
 }
 
 /* As in less: / searches, n goes on. F1 opens and closes, F10 quits. */
-static void help_is_searched(void **state)
+TEST(help_is_searched)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     TYPE_SHOWS("\x1bOP", "Help, lines 1 to");
     TYPE_SHOWS("/PURGE\r", "purge the entry");
@@ -352,9 +336,8 @@ static void help_is_searched(void **state)
 }
 
 /* The help explains the numbers of the view, with the texts of the metrics. */
-static void help_explains_the_numbers(void **state)
+TEST(help_explains_the_numbers)
 {
-    (void)state;
     stage_open(110, 120, NULL, NULL);
     TYPE_SHOWS("?", "Numbers", "waiting", "Connections in accept queues, in the master and",
                "Share of cache lookups that found an entry");
@@ -372,11 +355,10 @@ static void help_explains_the_numbers(void **state)
 }
 
 /* Beyond 15 minutes a graph has steps of 10 s; the two minutes of the fixture are at its end. */
-static void graphs_span_up_to_a_day(void **state)
+TEST(graphs_span_up_to_a_day)
 {
     static const char *const spans[] = {"5m └", "15m └", "1h └", "6h └", "24h └", "1m └"};
 
-    (void)state;
     stage_open(40, 120, NULL, NULL);
     ASSERT_SHOWS("10.0k total", "1m └");
     for (size_t i = 0; i < ARRAY_LENGTH(spans); i++) {
@@ -387,9 +369,8 @@ static void graphs_span_up_to_a_day(void **state)
     TYPE_SHOWS("3", "over time", "1h └");
 }
 
-static void filter_applies_to_all_views(void **state)
+TEST(filter_applies_to_all_views)
 {
-    (void)state;
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39", "of 40");
     TYPE_SHOWS("/status:4xx", "filter: status:4xx", "/page-27",
@@ -402,9 +383,8 @@ static void filter_applies_to_all_views(void **state)
     assert_true(terminal_shows_no_more(terminal, "filter:"));
 }
 
-static void selected_row_shows_details_and_sets_filter(void **state)
+TEST(selected_row_shows_details_and_sets_filter)
 {
-    (void)state;
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS("k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
@@ -414,9 +394,8 @@ static void selected_row_shows_details_and_sets_filter(void **state)
     TYPE_SHOWS("f", "filter: ", "of 40 shown");
 }
 
-static void idle_workers_of_many_threads_are_folded(void **state)
+TEST(idle_workers_of_many_threads_are_folded)
 {
-    (void)state;
     stage_open(40, 120, NULL, NULL);
     TYPE_SHOWS("2", "  0.1 ", "  1.1 ");
     TYPE_SHOWS(":threads 16\r" AGREE, "16 idle", "worker 1");
@@ -425,11 +404,10 @@ static void idle_workers_of_many_threads_are_folded(void **state)
 }
 
 /* A column is hidden on request, and while all rows have the same text in it. */
-static void columns_are_chosen(void **state)
+TEST(columns_are_chosen)
 {
     static const char *const one_protocol[] = {"log", "--filter", "protocol:HTTP/1.1", NULL};
 
-    (void)state;
     stage_open(24, 120, log_view, NULL);
     ASSERT_SHOWS("REQUEST", "CLIENT", "TOOK");
     TYPE_HIDES(":columns -client\r", "CLIENT");
@@ -445,9 +423,8 @@ static void columns_are_chosen(void **state)
 }
 
 /* The names of a row's columns are those of the log, whatever view the row is in. */
-static void filter_by_row_fits_other_views(void **state)
+TEST(filter_by_row_fits_other_views)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     TYPE_SHOWS("2", "[2 threads]", "  0.0 ");
     TYPE_SHOWS("jjf", "filter: thread=0.0", "1 of "); /* the first thread of worker 0 */
@@ -466,12 +443,11 @@ static void filter_by_row_fits_other_views(void **state)
 }
 
 /* A filter is saved in one session and applied in another. */
-static void filters_are_saved_by_name(void **state)
+TEST(filters_are_saved_by_name)
 {
     char folder[96], file[128];
     const char *const environment[] = {folder, NULL};
 
-    (void)state;
     snprintf(folder, sizeof(folder), "XDG_CONFIG_HOME=/tmp/%s-filters", stage_name());
     snprintf(file, sizeof(file), "%s/webserverd/filters", strchr(folder, '/'));
     unlink(file);
@@ -491,18 +467,16 @@ static void filters_are_saved_by_name(void **state)
 }
 
 /* All of it arrives before the list of clients is drawn. */
-static void keys_act_on_the_next_list_at_once(void **state)
+TEST(keys_act_on_the_next_list_at_once)
 {
-    (void)state;
     stage_open(30, 100, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     TYPE_SHOWS("6v\x1b[6~\r", "client=192.0.2.7");
 }
 
 /* Enter on a row shows its requests: rate, statuses, latency, the last ones. */
-static void row_shows_its_requests(void **state)
+TEST(row_shows_its_requests)
 {
-    (void)state;
     stage_open(30, 100, NULL, NULL);
     TYPE_SHOWS("6v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("\x1b[H\r", "client=192.0.2.7", "requests/s", "40 requests since ", "statuses",
@@ -527,9 +501,8 @@ static void row_shows_its_requests(void **state)
     TYPE_SHOWS(":show 404\r", "at most 4 words such as path=/x");
 }
 
-static void unknown_filter_column_is_an_error(void **state)
+TEST(unknown_filter_column_is_an_error)
 {
-    (void)state;
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS("/statsu:404\r", "unknown column 'statsu' in the filter; did you mean 'status'?");
@@ -539,9 +512,8 @@ static void unknown_filter_column_is_an_error(void **state)
                "filter: took_ns>1ms outcome=hit"); /* a name of the CSV output */
 }
 
-static void keys_faster_than_frames_all_act(void **state)
+TEST(keys_faster_than_frames_all_act)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS("5k\r", "GET /page-39 HTTP/1.1", "fixture", "Esc closes");
@@ -549,9 +521,8 @@ static void keys_faster_than_frames_all_act(void **state)
     TYPE_SHOWS("?g\x02/PURGE\r", "purge the entry"); /* Ctrl-B: before the first line */
 }
 
-static void command_line_completes_and_sends(void **state)
+TEST(command_line_completes_and_sends)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":thr", ":thr", "threads");
@@ -566,9 +537,8 @@ static void command_line_completes_and_sends(void **state)
     stage_ended_well();
 }
 
-static void destructive_command_asks_for_confirmation(void **state)
+TEST(destructive_command_asks_for_confirmation)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":stop\r", "Stop the server?", "y yes  n no");
@@ -582,9 +552,8 @@ static void destructive_command_asks_for_confirmation(void **state)
 }
 
 /* What was typed before the question was on the screen does not agree to it. */
-static void answer_before_the_question_is_ignored(void **state)
+TEST(answer_before_the_question_is_ignored)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS("c++\r", "Raise the serving threads per worker from 2 to 4?", "Enter yes  n no");
@@ -596,9 +565,8 @@ static void answer_before_the_question_is_ignored(void **state)
 }
 
 /* A question that the screen cannot show is not agreed to. */
-static void question_needs_room(void **state)
+TEST(question_needs_room)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_resize(terminal, 5, 30);
@@ -615,9 +583,8 @@ static void question_needs_room(void **state)
 }
 
 /* Ctrl-S does not stop the output. */
-static void flow_control_is_off(void **state)
+TEST(flow_control_is_off)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, "\x13"
@@ -627,11 +594,10 @@ static void flow_control_is_off(void **state)
     stage_ended_well();
 }
 
-static void load_form_accepts_clicks(void **state)
+TEST(load_form_accepts_clicks)
 {
     static const char *const load_view[] = {"load", NULL};
 
-    (void)state;
     stage_open(24, 80, load_view, NULL);
     ASSERT_SHOWS("connections  50", "r runs");
     click(5, 20);
@@ -645,11 +611,10 @@ static void load_form_accepts_clicks(void **state)
     ASSERT_SHOWS("r runs");
 }
 
-static void readonly_rejects_typed_changes(void **state)
+TEST(readonly_rejects_typed_changes)
 {
     static const char *const lines[] = {":threads 3\r",      ":stop\r", ":cache-flush\r", "+", "w",
                                         ":log-level debug\r"};
-    (void)state;
     stage_open(24, 80, readonly, NULL);
     ASSERT_SHOWS("10.0k total", "read-only");
     for (size_t i = 0; i < COUNT(lines); i++) {
@@ -663,12 +628,11 @@ static void readonly_rejects_typed_changes(void **state)
  * On a row of the list of clients, and on the requests of a client; nothing is sent without
  * agreement.
  */
-static void clients_are_limited_after_a_question(void **state)
+TEST(clients_are_limited_after_a_question)
 {
     static const char *const view[] = {"top", NULL};
     static const char *const looking[] = {"top", "--readonly", NULL};
 
-    (void)state;
     stage_open(24, 160, view, NULL);
     TYPE_SHOWS("v", "[clients]", "192.0.2.7");
     TYPE_SHOWS("x", "Block 192.0.2.7 for 10m? Its requests are answered 403.", "y yes  n no");
@@ -690,11 +654,10 @@ static void clients_are_limited_after_a_question(void **state)
 }
 
 /* The view of certificates has a tab only if the server uses some. */
-static void certificates_are_listed_with_their_last_error(void **state)
+TEST(certificates_are_listed_with_their_last_error)
 {
     const int64_t day = 86400, slack = 1800;
 
-    (void)state;
     stage_open(24, 160, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     assert_null(strstr(terminal_text(terminal), "C certificates"));
@@ -712,9 +675,8 @@ static void certificates_are_listed_with_their_last_error(void **state)
 }
 
 /* The view of hosts has a tab only if the server has hosts, or while it is shown. */
-static void hosts_have_a_tab_only_where_there_are_some(void **state)
+TEST(hosts_have_a_tab_only_where_there_are_some)
 {
-    (void)state;
     stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("[1 overview]", "9 events");
     assert_null(strstr(terminal_text(terminal), "0 hosts"));
@@ -727,10 +689,9 @@ static void hosts_have_a_tab_only_where_there_are_some(void **state)
                "unknown column 'hsot' in the filter; did you mean 'host'?");
 }
 
-static void mouse_acts_like_keys(void **state)
+TEST(mouse_acts_like_keys)
 {
     static const char *const without[] = {"--no-mouse", NULL};
-    (void)state;
     stage_open(24, 120, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     click(0, 28); /* the second tab: the bar begins with the program's name */
@@ -758,9 +719,8 @@ static void mouse_acts_like_keys(void **state)
 }
 
 /* The hints at the edges of the screen are keys to click, and only those that work are shown. */
-static void key_hints_are_clickable_and_fit(void **state)
+TEST(key_hints_are_clickable_and_fit)
 {
-    (void)state;
     stage_open(24, 80, log_view, NULL);
     ASSERT_SHOWS("m menu", "? help", "/page-39");
     click(23, 75);
@@ -781,9 +741,8 @@ static void key_hints_are_clickable_and_fit(void **state)
     assert_null(strstr(terminal_text(terminal), "+ more threads"));
 }
 
-static void dialog_accepts_clicks(void **state)
+TEST(dialog_accepts_clicks)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":stop\r", "Stop the server?");
@@ -797,12 +756,11 @@ static void dialog_accepts_clicks(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
-static void recorded_session_is_replayed(void **state)
+TEST(recorded_session_is_replayed)
 {
     char path[64];
     const char *record[] = {"--record", path, NULL}, *replay[] = {"--replay", path, NULL};
 
-    (void)state;
     snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
     unlink(path);
     stage_open(24, 80, record, NULL);
@@ -853,12 +811,11 @@ static void stall(const char *path)
  * A terminal that takes no bytes, as after Ctrl-S or behind a hung ssh, stops neither the recording
  * nor a signal. When it takes them again it shows the present.
  */
-static void stalled_terminal_stops_nothing(void **state)
+TEST(stalled_terminal_stops_nothing)
 {
     char path[64];
     const char *record[] = {"-r", "30", "--record", path, NULL};
 
-    (void)state;
     snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
     unlink(path);
     stage_open(50, 200, record, NULL);
@@ -907,12 +864,11 @@ static int line_of(const char *name)
     return row;
 }
 
-static void menu_selects_one_of_several_servers(void **state)
+TEST(menu_selects_one_of_several_servers)
 {
     char other[48];
     struct fixture *second;
 
-    (void)state;
     stage_fixture();
     snprintf(other, sizeof(other), "%.40s-b", stage_name());
     second = fixture_start(other, false);
@@ -942,11 +898,10 @@ static void menu_selects_one_of_several_servers(void **state)
 }
 
 /* One row per server; Enter opens it, I returns. */
-static void all_servers_are_in_one_list(void **state)
+TEST(all_servers_are_in_one_list)
 {
     static const char *const all[] = {"--all", NULL};
 
-    (void)state;
     fixture = fixture_start(stage_name(), true);
     assert_non_null(fixture);
     stage_console_without_name(24, 130, all);
@@ -975,13 +930,12 @@ static void all_servers_are_in_one_list(void **state)
     ASSERT_SHOWS("--all cannot be combined");
 }
 
-static void settings_are_read_from_console_ini(void **state)
+TEST(settings_are_read_from_console_ini)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
     FILE *out;
 
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/%s-config", stage_name());
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
     mkdir(folder, 0700);
@@ -1059,12 +1013,11 @@ static void written_settings_are_kept(const char *const *environment, const char
     stage_end_console();
 }
 
-static void settings_are_saved_on_request(void **state)
+TEST(settings_are_saved_on_request)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
 
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/%s-saved", stage_name());
     snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
     snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
@@ -1094,11 +1047,10 @@ static void settings_are_saved_on_request(void **state)
     TYPE_SHOWS(":save\r", "cannot write /proc/nowhere/webserverd/console.ini: No such file");
 }
 
-static void all_terminal_types_work(void **state)
+TEST(all_terminal_types_work)
 {
     static const char *const types[] = {"TERM=xterm-256color", "TERM=screen", "TERM=vt100",
                                         "TERM=linux"};
-    (void)state;
     stage_fixture();
     for (size_t i = 0; i < COUNT(types); i++) {
         /* For some terminal types curses keeps a few bytes until exit. */
@@ -1127,9 +1079,8 @@ static uint32_t dice(uint32_t *random)
     return *random >> 8;
 }
 
-static void question_is_cancelled_on_a_screen_without_room_for_it(void **state)
+TEST(question_is_cancelled_on_a_screen_without_room_for_it)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":stop\r", "Stop the server?");
@@ -1140,13 +1091,12 @@ static void question_is_cancelled_on_a_screen_without_room_for_it(void **state)
     ASSERT_SHOWS("[1 overview]");
 }
 
-static void overlays_survive_resizes(void **state)
+TEST(overlays_survive_resizes)
 {
     static const char *const openings[] = {"1", "2", "3",  "4",   "5",       "6",    "8",
                                            "9", "?", "/x", ":th", ":stop\r", "5k\r", " "};
     uint32_t random = 7;
 
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     for (int i = 0; i < 100; i++) {
@@ -1270,12 +1220,11 @@ static void shake(const char *const *options, uint32_t seed, int events)
 }
 
 /* Prints the seed; WSCONSOLE_SEED sets it. */
-static void random_keys_and_clicks_do_no_harm(void **state)
+TEST(random_keys_and_clicks_do_no_harm)
 {
     const char *given = getenv("WSCONSOLE_SEED");
     uint32_t seed = given != NULL ? (uint32_t)strtoul(given, NULL, 10) : 20261121;
 
-    (void)state;
     print_message("seed %u\n", seed);
     stage_fixture();
     shake(NULL, seed, 10000);
@@ -1284,60 +1233,4 @@ static void random_keys_and_clicks_do_no_harm(void **state)
     stage_fixture();
     shake(readonly, seed + 1, 3000);
     assert_int_equal(fixture_commands(fixture), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
-        cmocka_unit_test_teardown(marks_stand_on_graphs, stage_teardown),
-        cmocka_unit_test_teardown(health_line_names_a_dead_worker, stage_teardown),
-        cmocka_unit_test_teardown(failures_come_first, stage_teardown),
-        cmocka_unit_test_teardown(overview_shows_a_panel_alone_and_all_lines, stage_teardown),
-        cmocka_unit_test_teardown(columns_are_scrolled, stage_teardown),
-        cmocka_unit_test_teardown(tabs_have_short_names_where_needed, stage_teardown),
-        cmocka_unit_test_teardown(menu_offers_what_can_be_done_here, stage_teardown),
-        cmocka_unit_test_teardown(keys_of_rows_are_offered_with_rows, stage_teardown),
-        cmocka_unit_test_teardown(help_is_searched, stage_teardown),
-        cmocka_unit_test_teardown(help_explains_the_numbers, stage_teardown),
-        cmocka_unit_test_teardown(graphs_span_up_to_a_day, stage_teardown),
-        cmocka_unit_test_teardown(graphs_have_a_logarithmic_scale, stage_teardown),
-        cmocka_unit_test_teardown(key_hints_follow_the_view, stage_teardown),
-        cmocka_unit_test_teardown(filter_applies_to_all_views, stage_teardown),
-        cmocka_unit_test_teardown(selected_row_shows_details_and_sets_filter, stage_teardown),
-        cmocka_unit_test_teardown(columns_are_chosen, stage_teardown),
-        cmocka_unit_test_teardown(idle_workers_of_many_threads_are_folded, stage_teardown),
-        cmocka_unit_test_teardown(filter_by_row_fits_other_views, stage_teardown),
-        cmocka_unit_test_teardown(filters_are_saved_by_name, stage_teardown),
-        cmocka_unit_test_teardown(keys_act_on_the_next_list_at_once, stage_teardown),
-        cmocka_unit_test_teardown(row_shows_its_requests, stage_teardown),
-        cmocka_unit_test_teardown(unknown_filter_column_is_an_error, stage_teardown),
-        cmocka_unit_test_teardown(keys_faster_than_frames_all_act, stage_teardown),
-        cmocka_unit_test_teardown(command_line_completes_and_sends, stage_teardown),
-        cmocka_unit_test_teardown(destructive_command_asks_for_confirmation, stage_teardown),
-        cmocka_unit_test_teardown(answer_before_the_question_is_ignored, stage_teardown),
-        cmocka_unit_test_teardown(question_needs_room, stage_teardown),
-        cmocka_unit_test_teardown(flow_control_is_off, stage_teardown),
-        cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
-        cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
-        cmocka_unit_test_teardown(certificates_are_listed_with_their_last_error, stage_teardown),
-        cmocka_unit_test_teardown(hosts_have_a_tab_only_where_there_are_some, stage_teardown),
-        cmocka_unit_test_teardown(clients_are_limited_after_a_question, stage_teardown),
-        cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),
-        cmocka_unit_test_teardown(key_hints_are_clickable_and_fit, stage_teardown),
-        cmocka_unit_test_teardown(dialog_accepts_clicks, stage_teardown),
-        cmocka_unit_test_teardown(recorded_session_is_replayed, stage_teardown),
-        cmocka_unit_test_teardown(stalled_terminal_stops_nothing, stage_teardown),
-        cmocka_unit_test_teardown(menu_selects_one_of_several_servers, stage_teardown),
-        cmocka_unit_test_teardown(all_servers_are_in_one_list, stage_teardown),
-        cmocka_unit_test_teardown(settings_are_read_from_console_ini, stage_teardown),
-        cmocka_unit_test_teardown(settings_are_saved_on_request, stage_teardown),
-        cmocka_unit_test_teardown(all_terminal_types_work, stage_teardown),
-        cmocka_unit_test_teardown(question_is_cancelled_on_a_screen_without_room_for_it,
-                                  stage_teardown),
-        cmocka_unit_test_teardown(overlays_survive_resizes, stage_teardown),
-        cmocka_unit_test_teardown(random_keys_and_clicks_do_no_harm, stage_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

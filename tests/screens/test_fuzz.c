@@ -10,13 +10,6 @@
  *
  * WSCONSOLE_SEED sets the seed, WSCONSOLE_FUZZ_S how many seconds it runs (else EVENTS inputs).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/macros.h"
@@ -24,6 +17,7 @@
 #include "patience.h"
 #include "server.h"
 #include "terminal.h"
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -484,14 +478,13 @@ static bool continues(uint64_t until_ns, unsigned event)
     return until_ns != 0 ? clock_monotonic_ns() < until_ns : event < EVENTS;
 }
 
-static void random_input_sends_nothing_unconfirmed(void **state)
+TEST_WITH(random_input_sends_nothing_unconfirmed, set_up, tear_down)
 {
     const char *seed = getenv("WSCONSOLE_SEED"), *time_s = getenv("WSCONSOLE_FUZZ_S");
     uint64_t until_ns =
         time_s != NULL ? clock_monotonic_ns() + strtoull(time_s, NULL, 10) * NS_PER_S : 0;
     unsigned event;
 
-    (void)state;
     random_state = seed != NULL ? (uint32_t)strtoul(seed, NULL, 10) : 20261123;
     print_message("seed %u\n", random_state);
     start_proxy();
@@ -506,13 +499,4 @@ static void random_input_sends_nothing_unconfirmed(void **state)
                   proxy.total);
     assert_true(agreements > 0 && proxy.total > 0);
     server_stop(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(random_input_sends_nothing_unconfirmed, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* The console with a real server: changes take effect, and counts are correct. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "http_client.h"
 #include "patience.h"
 #include "server.h"
 #include "terminal.h"
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +31,8 @@ static int tear_down(void **state)
     terminal = NULL;
     return server_tear_down(state);
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 static void start_console(const struct server *server, const char *view, int rows, int columns)
 {
@@ -70,7 +66,7 @@ static void fill_in(const char *text)
     terminal_type(terminal, "\r");
 }
 
-static void load_run_counts_agree_at_both_ends(void **state)
+TEST(load_run_counts_agree_at_both_ends)
 {
     struct server *server = *state;
 
@@ -98,7 +94,7 @@ static void load_run_counts_agree_at_both_ends(void **state)
     end(server);
 }
 
-static void running_load_is_changed_marked_and_stopped(void **state)
+TEST(running_load_is_changed_marked_and_stopped)
 {
     struct server *server = *state;
 
@@ -138,7 +134,7 @@ static bool past_shows(int back, const char *row, const char *value)
 }
 
 /* Seconds from before the console started have none; a CPU time needs two readings. */
-static void past_seconds_have_processes_and_threads(void **state)
+TEST(past_seconds_have_processes_and_threads)
 {
     struct server *server = *state;
 
@@ -151,7 +147,7 @@ static void past_seconds_have_processes_and_threads(void **state)
     end(server);
 }
 
-static void failed_load_run_reports_reason(void **state)
+TEST(failed_load_run_reports_reason)
 {
     struct server *server = *state;
 
@@ -168,7 +164,7 @@ static void failed_load_run_reports_reason(void **state)
     end(server);
 }
 
-static void long_reply_opens_page(void **state)
+TEST(long_reply_opens_page)
 {
     struct server *server = *state;
 
@@ -188,7 +184,7 @@ static void long_reply_opens_page(void **state)
     end(server);
 }
 
-static void json_has_origins_of_values(void **state)
+TEST(json_has_origins_of_values)
 {
     struct server *server = *state;
     const char *path = server_config_path(server);
@@ -208,7 +204,7 @@ static void json_has_origins_of_values(void **state)
     server_stop(server);
 }
 
-static void file_is_checked_before_reload(void **state)
+TEST(file_is_checked_before_reload)
 {
     struct server *server = *state;
 
@@ -231,7 +227,7 @@ static void file_is_checked_before_reload(void **state)
     end(server);
 }
 
-static void cache_policy_size_and_purge_take_effect(void **state)
+TEST(cache_policy_size_and_purge_take_effect)
 {
     struct server *server = *state;
 
@@ -257,7 +253,7 @@ static void cache_policy_size_and_purge_take_effect(void **state)
 }
 
 /* With a filter that leaves one row, its key is edited without selecting it first. */
-static void only_row_is_edited(void **state)
+TEST(only_row_is_edited)
 {
     struct server *server = *state;
 
@@ -276,7 +272,7 @@ static void only_row_is_edited(void **state)
     end(server);
 }
 
-static void leaving_asks_during_a_load_run(void **state)
+TEST(leaving_asks_during_a_load_run)
 {
     struct server *server = *state;
 
@@ -297,7 +293,7 @@ static void leaving_asks_during_a_load_run(void **state)
     end(server);
 }
 
-static void names_beyond_ascii_are_readable(void **state)
+TEST(names_beyond_ascii_are_readable)
 {
     struct server *server = *state;
     char target[2100] = "/";
@@ -325,7 +321,7 @@ static void names_beyond_ascii_are_readable(void **state)
     end(server);
 }
 
-static void offload_threads_keep_their_minimum(void **state)
+TEST(offload_threads_keep_their_minimum)
 {
     struct server *server = *state;
 
@@ -349,7 +345,7 @@ static void offload_threads_keep_their_minimum(void **state)
     end(server);
 }
 
-static void workers_are_added_and_drained(void **state)
+TEST(workers_are_added_and_drained)
 {
     struct server *server = *state;
 
@@ -368,7 +364,7 @@ static void workers_are_added_and_drained(void **state)
 }
 
 /* The first screen of a server without a request, at every size. Keys for rows are not offered. */
-static void idle_server_says_what_to_do(void **state)
+TEST(idle_server_says_what_to_do)
 {
     static const struct {
         const char *key, *tab, *keys;
@@ -395,7 +391,7 @@ static void idle_server_says_what_to_do(void **state)
 }
 
 /* A worker that SIGSTOP stops is named long before the master kills it. */
-static void stopped_worker_is_named(void **state)
+TEST(stopped_worker_is_named)
 {
     struct server *server = *state;
     pid_t workers[2];
@@ -440,7 +436,7 @@ static void assert_named(const char *cause)
 }
 
 /* The only thread keeps its connection: all others wait in the queue, until that drops some. */
-static void full_connection_queue_is_named(void **state)
+TEST(full_connection_queue_is_named)
 {
     enum { CLIENTS = 6, PLACES = 3 };
     struct server *server = *state;
@@ -478,7 +474,7 @@ static void start_with_slow_jobs(struct server *server)
 }
 
 /* What goes wrong is named by its cause, the worst first. */
-static void health_line_names_the_cause(void **state)
+TEST(health_line_names_the_cause)
 {
     enum { SLOW = 7, LARGE_BYTES = 16 << 20 };
     static const char slow[] = "/arithmetic/square?n=7&work=100ms";
@@ -511,31 +507,3 @@ static void health_line_names_the_cause(void **state)
     server_stopped_with(server, 1); /* the last lines of the log are lost */
 }
 #endif
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(load_run_counts_agree_at_both_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(running_load_is_changed_marked_and_stopped, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(past_seconds_have_processes_and_threads, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failed_load_run_reports_reason, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_reply_opens_page, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(json_has_origins_of_values, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(file_is_checked_before_reload, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cache_policy_size_and_purge_take_effect, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(only_row_is_edited, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(leaving_asks_during_a_load_run, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_beyond_ascii_are_readable, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(offload_threads_keep_their_minimum, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(idle_server_says_what_to_do, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stopped_worker_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full_connection_queue_is_named, set_up, tear_down),
-#ifndef TEST_SANITIZER
-        cmocka_unit_test_setup_teardown(health_line_names_the_cause, set_up, tear_down),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,13 +1,7 @@
 /* The live view of wsload on a terminal, and its last frame at the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "terminal.h"
+#include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <signal.h>
@@ -15,6 +9,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
 enum { WORDS_MAX = 20 };
 
@@ -64,11 +60,10 @@ static unsigned count(struct terminal *terminal, const char *words)
     return found;
 }
 
-static void live_view_is_replaced_by_report(void **state)
+TEST(live_view_is_replaced_by_report)
 {
     struct terminal *terminal = start(24, 80, "-c 20 -t 2 -d 1h", no_environment);
 
-    (void)state;
     expect(terminal, "20 of 20 up, 2 threads");
     expect(terminal, "% p50"); /* in the distribution */
     expect(terminal, "59m ");
@@ -90,11 +85,10 @@ static void live_view_is_replaced_by_report(void **state)
 }
 
 /* If the report goes elsewhere, the last frame remains. */
-static void last_frame_stays_if_report_goes_elsewhere(void **state)
+TEST(last_frame_stays_if_report_goes_elsewhere)
 {
     struct terminal *terminal = start(24, 80, "-c 3 -n 300 -o /dev/null", no_environment);
 
-    (void)state;
     expect(terminal, "100%");
     expect_end(terminal, 0);
     assert_int_equal(count(terminal, "done\n"), 1);
@@ -105,7 +99,7 @@ static void last_frame_stays_if_report_goes_elsewhere(void **state)
 }
 
 /* After a resize there is one frame of the new size. */
-static void resize_redraws_one_frame(void **state)
+TEST(resize_redraws_one_frame)
 {
     static const struct {
         int rows, columns;
@@ -120,7 +114,6 @@ static void resize_redraws_one_frame(void **state)
     };
     struct terminal *terminal = start(24, 80, "-c 5 -d 1h", no_environment);
 
-    (void)state;
     expect(terminal, "5 of 5 up");
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
         terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
@@ -134,7 +127,7 @@ static void resize_redraws_one_frame(void **state)
     terminal_stop(terminal);
 }
 
-static void plain_terminal_gets_ascii_frames(void **state)
+TEST(plain_terminal_gets_ascii_frames)
 {
     static const char *const no_color[] = {"NO_COLOR=1", NULL}, *const ascii[] = {"LC_ALL=C", NULL};
     static const struct {
@@ -147,7 +140,6 @@ static void plain_terminal_gets_ascii_frames(void **state)
         {"-c 5 -d 1h", ascii, true, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct terminal *terminal = start(24, 80, cases[i].options, cases[i].environment);
 
@@ -163,11 +155,10 @@ static void plain_terminal_gets_ascii_frames(void **state)
     }
 }
 
-static void small_terminal_gets_one_line(void **state)
+TEST(small_terminal_gets_one_line)
 {
     struct terminal *terminal = start(9, 130, "-c 5 -d 1h", no_environment);
 
-    (void)state;
     expect(terminal, "up 5/5  + - load");
     assert_int_equal(count(terminal, "requests/s"), 0);
     kill(terminal_pid(terminal), SIGINT);
@@ -177,7 +168,7 @@ static void small_terminal_gets_one_line(void **state)
 }
 
 /* A dumb terminal and --quiet get only the report. */
-static void quiet_and_dumb_terminal_get_report_only(void **state)
+TEST(quiet_and_dumb_terminal_get_report_only)
 {
     static const char *const dumb[] = {"TERM=dumb", NULL};
     static const struct {
@@ -185,7 +176,6 @@ static void quiet_and_dumb_terminal_get_report_only(void **state)
         const char *const *environment;
     } cases[] = {{"-c 5 -n 5000", dumb}, {"-c 5 -n 5000 --quiet", no_environment}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct terminal *terminal = start(40, 80, cases[i].options, cases[i].environment);
 
@@ -194,18 +184,4 @@ static void quiet_and_dumb_terminal_get_report_only(void **state)
         assert_memory_equal(terminal_line(terminal, 0), "GET http://", 11);
         terminal_stop(terminal);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(live_view_is_replaced_by_report),
-        cmocka_unit_test(last_frame_stays_if_report_goes_elsewhere),
-        cmocka_unit_test(resize_redraws_one_frame),
-        cmocka_unit_test(plain_terminal_gets_ascii_frames),
-        cmocka_unit_test(small_terminal_gets_one_line),
-        cmocka_unit_test(quiet_and_dumb_terminal_get_report_only),
-    };
-
-    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
 }

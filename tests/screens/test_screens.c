@@ -1,12 +1,6 @@
 /* The screens of the real console on a pseudo-terminal, with a fake daemon. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "stage.h"
+#include "tests/test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+const struct test_fixture test_fixture = {NULL, stage_teardown};
 
 struct size {
     int rows, columns;
@@ -30,9 +26,8 @@ static void save(const char *view, struct size size)
     terminal_save(terminal, name);
 }
 
-static void overview_shows_metrics(void **state)
+TEST(overview_shows_metrics)
 {
-    (void)state;
     stage_fixture();
     for (size_t i = 0; i < 2; i++) {
         stage_console(sizes[i].rows, sizes[i].columns, NULL, NULL);
@@ -51,11 +46,10 @@ static void overview_shows_metrics(void **state)
 }
 
 /* The peak was 30 s ago: its mark is below that column. */
-static void graph_marks_peak(void **state)
+TEST(graph_marks_peak)
 {
     const char *axis, *mark;
 
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("peak 5.00k", "▲", "25 entries", "+ more threads");
     axis = terminal_line(terminal, 7); /* panel: title, detail, three lines of graph, axis */
@@ -67,11 +61,10 @@ static void graph_marks_peak(void **state)
     TYPE_SHOWS("t", "5m └"); /* five minutes: the samples begin at two fifths */
 }
 
-static void threads_view_shows_every_thread(void **state)
+TEST(threads_view_shows_every_thread)
 {
     static const char *const view[] = {"threads", NULL};
 
-    (void)state;
     stage_fixture();
     for (size_t i = 0; i < 2; i++) {
         stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
@@ -86,11 +79,10 @@ static void threads_view_shows_every_thread(void **state)
 }
 
 /* Nothing is taken from the queue: its threads keep the connections that they have. */
-static void threads_view_shows_a_connection_queue(void **state)
+TEST(threads_view_shows_a_connection_queue)
 {
     static const char *const view[] = {"threads", NULL};
 
-    (void)state;
     stage_fixture();
     fixture_make_pool(fixture, 90);
     stage_console(24, 80, view, NULL);
@@ -108,11 +100,10 @@ static void threads_view_shows_a_connection_queue(void **state)
 }
 
 /* Idle offload threads are in the line of their queue; sorted, the list has only threads. */
-static void threads_view_folds_and_sorts(void **state)
+TEST(threads_view_folds_and_sorts)
 {
     static const char *const view[] = {"threads", NULL};
 
-    (void)state;
     stage_open(30, 120, view, NULL);
     ASSERT_SHOWS("  1.queue  1 queued", "idle 1/2", "  1.q1 ", "worker 1");
     assert_null(strstr(terminal_text(terminal), "  1.q0 "));
@@ -126,9 +117,8 @@ static void threads_view_folds_and_sorts(void **state)
 }
 
 /* What does not fit is counted: threads of the strip, processes of the line below it. */
-static void overview_counts_what_is_cut(void **state)
+TEST(overview_counts_what_is_cut)
 {
-    (void)state;
     stage_open(12, 40, NULL, NULL);
     ASSERT_SHOWS("threads  0 WK  1 R_", "cpu mem  +");
     for (int i = 0; i < 14; i++)
@@ -136,11 +126,10 @@ static void overview_counts_what_is_cut(void **state)
     TYPE_SHOWS(AGREE, "threads 32 of 32", " +17 threads");
 }
 
-static void log_merges_rings_by_time(void **state)
+TEST(log_merges_rings_by_time)
 {
     static const char *const view[] = {"log", NULL};
 
-    (void)state;
     stage_fixture();
     for (size_t i = 0; i < 2; i++) {
         stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
@@ -154,11 +143,10 @@ static void log_merges_rings_by_time(void **state)
     }
 }
 
-static void log_scrolls_back_and_follows_again(void **state)
+TEST(log_scrolls_back_and_follows_again)
 {
     static const char *const view[] = {"log", NULL};
 
-    (void)state;
     stage_open(24, 80, view, NULL);
     ASSERT_SHOWS("GET /page-39");
     TYPE_SHOWS("\x1bOH", "paused (End follows)", "GET /page-0 "); /* Home */
@@ -167,14 +155,13 @@ static void log_scrolls_back_and_follows_again(void **state)
 }
 
 /* However busy the server is: the selected row stays where it is. */
-static void held_log_keeps_its_rows(void **state)
+TEST(held_log_keeps_its_rows)
 {
     static const char *const view[] = {"log", NULL};
     const char *newer, *start;
     char row[256];
     double count = 0;
 
-    (void)state;
     fixture = fixture_start(stage_name(), true);
     assert_non_null(fixture);
     stage_console(24, 80, view, NULL);
@@ -193,9 +180,8 @@ static void held_log_keeps_its_rows(void **state)
     TYPE_SHOWS("\x1bOF", "following");
 }
 
-static void attaches_when_daemon_starts(void **state)
+TEST(attaches_when_daemon_starts)
 {
-    (void)state;
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("no webserverd named 'scr-", "is running", "webserverd -f FILE",
                  "attaches when it runs");
@@ -204,9 +190,8 @@ static void attaches_when_daemon_starts(void **state)
     ASSERT_SHOWS("10.0k total");
 }
 
-static void attaches_again_after_restart(void **state)
+TEST(attaches_again_after_restart)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     fixture_log_event(fixture, 0, "fixture: last words");
@@ -222,9 +207,8 @@ static void attaches_again_after_restart(void **state)
     TYPE_SHOWS("9", "[9 events]", "has stopped", "another master (pid ", "fixture: last words");
 }
 
-static void plus_and_minus_change_thread_count(void **state)
+TEST(plus_and_minus_change_thread_count)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("+", "Raise the serving threads per worker from 2 to 3?", "+ -  Enter yes  n no");
@@ -239,9 +223,8 @@ static void plus_and_minus_change_thread_count(void **state)
 }
 
 /* The keys change the number in the open question; back at the number in force there is none. */
-static void question_is_adjusted_by_the_same_keys(void **state)
+TEST(question_is_adjusted_by_the_same_keys)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("+++-", "Raise the serving threads per worker from 2 to 4?");
@@ -254,9 +237,8 @@ static void question_is_adjusted_by_the_same_keys(void **state)
 }
 
 /* Threads 1 and 3 of the fixture have 2 and 4 connections: they are the second of each worker. */
-static void question_names_what_is_lost(void **state)
+TEST(question_names_what_is_lost)
 {
-    (void)state;
     stage_open(24, 100, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("-",
@@ -272,9 +254,8 @@ static void question_names_what_is_lost(void **state)
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
-static void locked_session_changes_nothing(void **state)
+TEST(locked_session_changes_nothing)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS("K", "locked: nothing here changes the server; K unlocks");
@@ -288,9 +269,8 @@ static void locked_session_changes_nothing(void **state)
 }
 
 /* A user who may read the segment but not write to the control socket. */
-static void console_without_permission_is_read_only(void **state)
+TEST(console_without_permission_is_read_only)
 {
-    (void)state;
     stage_fixture();
     if (geteuid() == 0)
         stage_console_as_nobody(24, 80);
@@ -303,14 +283,13 @@ static void console_without_permission_is_read_only(void **state)
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
-static void alert_is_shown_until_acknowledged(void **state)
+TEST(alert_is_shown_until_acknowledged)
 {
     char script[64], facts[64], option[80], text[4096];
     const char *more[] = {"--alert-command", script, NULL};
     FILE *file;
     int rest;
 
-    (void)state;
     snprintf(script, sizeof(script), "/tmp/%s.sh", stage_name());
     snprintf(facts, sizeof(facts), "/tmp/%s.facts", stage_name());
     snprintf(option, sizeof(option), "FACTS=%s", facts);
@@ -348,9 +327,8 @@ static void alert_is_shown_until_acknowledged(void **state)
     unlink(script);
 }
 
-static void screen_updates_while_daemon_is_slow(void **state)
+TEST(screen_updates_while_daemon_is_slow)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
@@ -363,9 +341,8 @@ static void screen_updates_while_daemon_is_slow(void **state)
     assert_int_equal(fixture_commands(fixture), 2);
 }
 
-static void rejected_change_is_shown(void **state)
+TEST(rejected_change_is_shown)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
@@ -376,7 +353,7 @@ static void rejected_change_is_shown(void **state)
 }
 
 /* A paste, an unknown sequence and Alt are no keys: no command, no question, no other view. */
-static void stray_input_does_nothing(void **state)
+TEST(stray_input_does_nothing)
 {
     static const char *const stray[] = {
         "\x1b[200~hello-w+WoO:stop\ry\x1b[201~",
@@ -388,7 +365,7 @@ static void stray_input_does_nothing(void **state)
         "\x1b[99~",
         "\x1b[1;5+w",
     };
-    (void)state;
+
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS(stray[0], "pasted text is ignored outside a text field");
@@ -401,30 +378,27 @@ static void stray_input_does_nothing(void **state)
     TYPE_SHOWS("\x1b[4~", "following", "GET /page-39");
 }
 
-static void long_question_is_shown_whole(void **state)
+TEST(long_question_is_shown_whole)
 {
-    (void)state;
     stage_open(10, 40, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     TYPE_SHOWS(":reload\r", "Reload the file? Values set by",
                "commands return to those of the file.", "y yes  n no");
 }
 
-static void empty_view_says_all_on_a_small_screen(void **state)
+TEST(empty_view_says_all_on_a_small_screen)
 {
     static const char *const view[] = {"events", NULL};
 
-    (void)state;
     stage_open(10, 40, view, NULL);
     ASSERT_SHOWS("[9 events]", "No events yet: no error, no warning, no", "change.");
 }
 
-static void dumb_terminal_is_refused(void **state)
+TEST(dumb_terminal_is_refused)
 {
     static const char *const dumb[] = {"TERM=dumb", NULL};
     int status;
 
-    (void)state;
     stage_open(24, 80, NULL, dumb);
     ASSERT_SHOWS("terminal type 'dumb' cannot show a full screen");
     status = terminal_wait_end(terminal);
@@ -432,24 +406,24 @@ static void dumb_terminal_is_refused(void **state)
     assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-static void readonly_changes_nothing(void **state)
+TEST(readonly_changes_nothing)
 {
     static const char *const readonly[] = {"--readonly", NULL};
-    (void)state;
+
     stage_open(24, 80, readonly, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
     TYPE_SHOWS("+", "not done: this console is read-only (--readonly)");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
-static void help_lists_every_key(void **state)
+TEST(help_lists_every_key)
 {
     static const char *const sentences[] = {
 #define KEY(request, group, shown, brief, first, second, help) help,
 #include "console/ui/keys.def"
 #undef KEY
         "keep-alive: waiting for events, connections open", "Help, lines 1 to"};
-    (void)state;
+
     stage_open(110, 120, NULL, NULL);
     terminal_type(terminal, "?");
     stage_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
@@ -458,9 +432,8 @@ static void help_lists_every_key(void **state)
     ASSERT_SHOWS("[1 overview]", "requests/s");
 }
 
-static void keys_move_between_views(void **state)
+TEST(keys_move_between_views)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     TYPE_SHOWS("\t", "[2 threads]");
@@ -470,9 +443,8 @@ static void keys_move_between_views(void **state)
     TYPE_SHOWS("2", "[2 threads]");
 }
 
-static void freeze_stops_updates(void **state)
+TEST(freeze_stops_updates)
 {
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     TYPE_SHOWS(" ", "FROZEN at");
@@ -480,11 +452,10 @@ static void freeze_stops_updates(void **state)
     TYPE_SHOWS(" ", "threads 6 of 6 (3 in each)");
 }
 
-static void every_size_is_filled(void **state)
+TEST(every_size_is_filled)
 {
     static const struct size steps[] = {{50, 200}, {10, 40}, {24, 80}, {40, 120},
                                         {12, 300}, {60, 45}, {24, 80}};
-    (void)state;
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -508,7 +479,7 @@ static void every_size_is_filled(void **state)
 }
 
 /* After a thousand random keys and sizes the console still runs and can be quit. */
-static void random_keys_and_sizes_do_no_harm(void **state)
+TEST(random_keys_and_sizes_do_no_harm)
 {
     static const char *const keys[] = {
         "1",    "2",       "3",        "4",    "5",      "6",    "7",      "8",       "9",
@@ -520,7 +491,6 @@ static void random_keys_and_sizes_do_no_harm(void **state)
     };
     uint32_t random = 12345;
 
-    (void)state;
     stage_fixture();
     stage_console_of_one_server(NULL);
     ASSERT_SHOWS("[1 overview]");
@@ -539,12 +509,12 @@ static void random_keys_and_sizes_do_no_harm(void **state)
     stage_ended_well();
 }
 
-static void mono_and_ascii_are_possible(void **state)
+TEST(mono_and_ascii_are_possible)
 {
     static const char *const ascii[] = {"--ascii", "--no-color", NULL};
     static const char *const no_color[] = {"NO_COLOR=1", NULL};
     static const char *const vt100[] = {"TERM=vt100", NULL};
-    (void)state;
+
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("1m └", "▲");
     assert_true(terminal_has_colour(terminal));
@@ -570,11 +540,10 @@ static void mono_and_ascii_are_possible(void **state)
 }
 
 /* Without a setting, the background that the terminal reports decides; 236 and 253 are the bars. */
-static void theme_follows_the_background(void **state)
+TEST(theme_follows_the_background)
 {
     static const char *const dark[] = {"--theme", "dark", NULL};
 
-    (void)state;
     terminal_set_background("ffff/ffff/ffff");
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
@@ -592,10 +561,10 @@ static void theme_follows_the_background(void **state)
     terminal_set_background(NULL);
 }
 
-static void signals_restore_the_terminal(void **state)
+TEST(signals_restore_the_terminal)
 {
     static const int signals[] = {SIGTERM, SIGHUP, SIGINT};
-    (void)state;
+
     stage_fixture();
     for (size_t i = 0; i < 3; i++) {
         stage_console(24, 80, NULL, NULL);
@@ -608,20 +577,18 @@ static void signals_restore_the_terminal(void **state)
     }
 }
 
-static void control_c_restores_the_terminal(void **state)
+TEST(control_c_restores_the_terminal)
 {
-    (void)state;
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     terminal_type(terminal, "\x03");
     stage_ended_well();
 }
 
-static void crash_restores_the_terminal(void **state)
+TEST(crash_restores_the_terminal)
 {
     int status;
 
-    (void)state;
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     kill(terminal_pid(terminal), SIGSEGV);
@@ -633,54 +600,10 @@ static void crash_restores_the_terminal(void **state)
     assert_true(terminal_echoes(terminal));
 }
 
-static void lost_terminal_ends_the_console(void **state)
+TEST(lost_terminal_ends_the_console)
 {
-    (void)state;
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     terminal_hang_up(terminal);
     assert_true(WIFEXITED(terminal_wait_end(terminal)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(overview_shows_metrics, stage_teardown),
-        cmocka_unit_test_teardown(graph_marks_peak, stage_teardown),
-        cmocka_unit_test_teardown(threads_view_shows_every_thread, stage_teardown),
-        cmocka_unit_test_teardown(threads_view_shows_a_connection_queue, stage_teardown),
-        cmocka_unit_test_teardown(threads_view_folds_and_sorts, stage_teardown),
-        cmocka_unit_test_teardown(overview_counts_what_is_cut, stage_teardown),
-        cmocka_unit_test_teardown(log_merges_rings_by_time, stage_teardown),
-        cmocka_unit_test_teardown(log_scrolls_back_and_follows_again, stage_teardown),
-        cmocka_unit_test_teardown(held_log_keeps_its_rows, stage_teardown),
-        cmocka_unit_test_teardown(attaches_when_daemon_starts, stage_teardown),
-        cmocka_unit_test_teardown(attaches_again_after_restart, stage_teardown),
-        cmocka_unit_test_teardown(plus_and_minus_change_thread_count, stage_teardown),
-        cmocka_unit_test_teardown(question_is_adjusted_by_the_same_keys, stage_teardown),
-        cmocka_unit_test_teardown(question_names_what_is_lost, stage_teardown),
-        cmocka_unit_test_teardown(locked_session_changes_nothing, stage_teardown),
-        cmocka_unit_test_teardown(console_without_permission_is_read_only, stage_teardown),
-        cmocka_unit_test_teardown(alert_is_shown_until_acknowledged, stage_teardown),
-        cmocka_unit_test_teardown(screen_updates_while_daemon_is_slow, stage_teardown),
-        cmocka_unit_test_teardown(rejected_change_is_shown, stage_teardown),
-        cmocka_unit_test_teardown(stray_input_does_nothing, stage_teardown),
-        cmocka_unit_test_teardown(long_question_is_shown_whole, stage_teardown),
-        cmocka_unit_test_teardown(empty_view_says_all_on_a_small_screen, stage_teardown),
-        cmocka_unit_test_teardown(dumb_terminal_is_refused, stage_teardown),
-        cmocka_unit_test_teardown(readonly_changes_nothing, stage_teardown),
-        cmocka_unit_test_teardown(help_lists_every_key, stage_teardown),
-        cmocka_unit_test_teardown(keys_move_between_views, stage_teardown),
-        cmocka_unit_test_teardown(freeze_stops_updates, stage_teardown),
-        cmocka_unit_test_teardown(every_size_is_filled, stage_teardown),
-        cmocka_unit_test_teardown(random_keys_and_sizes_do_no_harm, stage_teardown),
-        cmocka_unit_test_teardown(mono_and_ascii_are_possible, stage_teardown),
-        cmocka_unit_test_teardown(theme_follows_the_background, stage_teardown),
-        cmocka_unit_test_teardown(signals_restore_the_terminal, stage_teardown),
-        cmocka_unit_test_teardown(control_c_restores_the_terminal, stage_teardown),
-        cmocka_unit_test_teardown(crash_restores_the_terminal, stage_teardown),
-        cmocka_unit_test_teardown(lost_terminal_ends_the_console, stage_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

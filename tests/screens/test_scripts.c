@@ -1,12 +1,6 @@
 /* wsconsole --once and --json, and wsctl: output and exit status. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fixture.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -42,6 +36,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* Runs PROGRAM; `output` receives stdout and stderr. */
 static int run_any(const char *program, const char *arguments)
 {
@@ -75,9 +71,8 @@ static void assert_run(const char *program, const char *arguments, int status, c
                  output);
 }
 
-static void once_prints_rows(void **state)
+TEST(once_prints_rows)
 {
-    (void)state;
     assert_run(WSCONSOLE, "--once overview", DONE, "threads 4 of 4 (2 in each)  workers 2 of 2");
     assert_non_null(strstr(output, "10.0k total"));
     assert_non_null(strstr(output, "version 10\n")); /* handshakes that failed for this reason */
@@ -95,11 +90,10 @@ static json_int_t metric(const json_t *root, const char *name)
         json_object_get(json_object_get(json_object_get(root, "overview"), "metrics"), name));
 }
 
-static void json_has_metric_names(void **state)
+TEST(json_has_metric_names)
 {
     json_t *root, *workers;
 
-    (void)state;
     assert_int_equal(run(WSCONSOLE, "--json"), DONE);
     assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1); /* one line */
     root = json_loads(output, 0, NULL);
@@ -122,14 +116,13 @@ static void json_has_metric_names(void **state)
 }
 
 /* Points in time are RFC 3339, durations integers in ns; labels are not indented. */
-static void times_are_exact(void **state)
+TEST(times_are_exact)
 {
     json_t *root, *line, *name;
     const char *time;
     int year;
     unsigned fraction;
 
-    (void)state;
     assert_int_equal(run(WSCONSOLE, "--json log"), DONE);
     root = json_loads(output, 0, NULL);
     line = json_array_get(json_object_get(json_object_get(root, "log"), "lines"), 0);
@@ -156,7 +149,7 @@ static void times_are_exact(void **state)
 }
 
 /* Counts those that a thread logs faster than any console reads. */
-static void top_counts_all_requests_of_a_full_log_ring(void **state)
+TEST(top_counts_all_requests_of_a_full_log_ring)
 {
     enum {
         MORE = 500, /* about 6000 of the ring's 8192 words */
@@ -166,7 +159,6 @@ static void top_counts_all_requests_of_a_full_log_ring(void **state)
     FILE *pipe;
     json_t *root, *top;
 
-    (void)state;
     snprintf(command, sizeof(command),
              "LC_ALL=C.UTF-8 '%s' -n %s --json top --batch --every 500ms --count %d 2>&1",
              WSCONSOLE, name_of_test(), SAMPLES);
@@ -199,9 +191,8 @@ static json_int_t window_with(const char *arguments)
     return window;
 }
 
-static void span_sets_the_window_of_top(void **state)
+TEST(span_sets_the_window_of_top)
 {
-    (void)state;
     assert_in_range(window_with("--json top"), 51, 60); /* whole panes of ten seconds */
     assert_in_range(window_with("--json top --span 5m"), 291, 300);
     assert_in_range(window_with("--span 15m --json top"), 891, 900);
@@ -222,11 +213,10 @@ static int run_nameless(const char *arguments)
     return WEXITSTATUS(pclose(pipe));
 }
 
-static void socket_names_the_instance(void **state)
+TEST(socket_names_the_instance)
 {
     char arguments[256];
 
-    (void)state;
     snprintf(arguments, sizeof(arguments), "-s %s --once overview", fixture_socket(fixture));
     assert_int_equal(run_nameless(arguments), DONE);
     assert_non_null(strstr(output, "10.0k total"));
@@ -235,15 +225,13 @@ static void socket_names_the_instance(void **state)
     assert_non_null(strstr(output, "no running webserverd has the control socket '"));
 }
 
-static void unknown_filter_column_is_wrong_use(void **state)
+TEST(unknown_filter_column_is_wrong_use)
 {
-    (void)state;
     assert_run(WSCONSOLE, "--csv log --filter statsu:404", WRONG_USE, "did you mean 'status'?");
 }
 
-static void wsconsole_reports_wrong_use(void **state)
+TEST(wsconsole_reports_wrong_use)
 {
-    (void)state;
     assert_run(WSCONSOLE, "--once overveiw", WRONG_USE, "did you mean 'overview'?");
     assert_run(WSCONSOLE, "-r 0 --once log", WRONG_USE, "1-60 frames per second");
     assert_run(WSCONSOLE, "--theme pink", WRONG_USE, "unknown theme 'pink'");
@@ -255,9 +243,8 @@ static void wsconsole_reports_wrong_use(void **state)
     assert_non_null(strstr(output, name_of_test())); /* one that does */
 }
 
-static void wsctl_prints_and_exits(void **state)
+TEST(wsctl_prints_and_exits)
 {
-    (void)state;
     assert_run(WSCTL, "threads 3", DONE, "threads: 3 in force\n");
     assert_run(WSCTL, "threads 99", REFUSED, "wsctl: at most 16 threads fit\n");
     assert_run(WSCTL, "--json threads 99", REFUSED, "{\"ok\":false,");
@@ -265,9 +252,8 @@ static void wsctl_prints_and_exits(void **state)
     assert_int_equal(fixture_commands(fixture), 4);
 }
 
-static void wsctl_rejects_wrong_use_before_sending(void **state)
+TEST(wsctl_rejects_wrong_use_before_sending)
 {
-    (void)state;
     assert_run(WSCTL, "thread 3", WRONG_USE, "did you mean 'threads'?");
     assert_run(WSCTL, "threads 1 2", WRONG_USE, "at most 1 argument");
     assert_run(WSCTL, "", WRONG_USE, "missing command");
@@ -276,11 +262,10 @@ static void wsctl_rejects_wrong_use_before_sending(void **state)
     assert_int_equal(fixture_commands(fixture), 0);
 }
 
-static void wsctl_finds_the_socket(void **state)
+TEST(wsctl_finds_the_socket)
 {
     char arguments[256];
 
-    (void)state;
     /* wsctl finds the socket through the segment: its path is not the default for the name. */
     assert_run(WSCTL, "threads 2", DONE, "threads: 2 in force");
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
@@ -309,11 +294,10 @@ static const json_t *listed(const json_t *list, const char *name)
     return NULL;
 }
 
-static void servers_are_listed_as_json(void **state)
+TEST(servers_are_listed_as_json)
 {
     static const char *const programs[][2] = {{WSCTL, "list --json"}, {WSCONSOLE, "-l --json"}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const json_t *server;
         json_t *list;
@@ -332,7 +316,7 @@ static void servers_are_listed_as_json(void **state)
 }
 
 /* Without a name the only server is meant. A list that is too long ends with a number. */
-static void several_servers_are_named(void **state)
+TEST(several_servers_are_named)
 {
     static const char *const commands[][2] = {{WSCTL, "ping"},
                                               {WSCTL, "watch --for 1s"},
@@ -341,7 +325,6 @@ static void several_servers_are_named(void **state)
     char other[64];
     struct fixture *second;
 
-    (void)state;
     snprintf(other, sizeof(other), "%s-b", name_of_test());
     second = fixture_start(other, false);
     assert_non_null(second);
@@ -353,17 +336,15 @@ static void several_servers_are_named(void **state)
     fixture_stop(second);
 }
 
-static void wsctl_times_out(void **state)
+TEST(wsctl_times_out)
 {
-    (void)state;
     fixture_hold_answers(fixture, true);
     assert_run(WSCTL, "-t 50ms threads 2", NO_DAEMON, "no answer within 50ms");
 }
 
 /* The fixture has 10 connections and no requests. */
-static void watch_fails_if_a_rule_holds(void **state)
+TEST(watch_fails_if_a_rule_holds)
 {
-    (void)state;
     assert_int_equal(run(WSCTL, "watch --fail-if 'connections > 5' --for 1m"), REFUSED);
     assert_non_null(strstr(output, "wsctl: connections > 5: 10"));
     assert_int_equal(run(WSCTL, "watch --fail-if 'p99 > 1ms' --fail-if 'connections>5 for 500ms'"),
@@ -379,27 +360,4 @@ static void watch_fails_if_a_rule_holds(void **state)
     assert_int_equal(run(WSCTL, "watch --often"), WRONG_USE);
     assert_int_equal(run(WSCTL, "watch --for"), WRONG_USE);
     assert_int_equal(run(WSCTL, "-n scr-nobody watch --for 1s"), NO_DAEMON);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(once_prints_rows, begin, end),
-        cmocka_unit_test_setup_teardown(json_has_metric_names, begin, end),
-        cmocka_unit_test_setup_teardown(times_are_exact, begin, end),
-        cmocka_unit_test_setup_teardown(top_counts_all_requests_of_a_full_log_ring, begin, end),
-        cmocka_unit_test_setup_teardown(span_sets_the_window_of_top, begin, end),
-        cmocka_unit_test_setup_teardown(socket_names_the_instance, begin, end),
-        cmocka_unit_test_setup_teardown(unknown_filter_column_is_wrong_use, begin, end),
-        cmocka_unit_test_setup_teardown(wsconsole_reports_wrong_use, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_prints_and_exits, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_rejects_wrong_use_before_sending, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_finds_the_socket, begin, end),
-        cmocka_unit_test_setup_teardown(servers_are_listed_as_json, begin, end),
-        cmocka_unit_test_setup_teardown(several_servers_are_named, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_times_out, begin, end),
-        cmocka_unit_test_setup_teardown(watch_fails_if_a_rule_holds, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

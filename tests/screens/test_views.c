@@ -3,16 +3,10 @@
  * directory golden. WSCONSOLE_GOLDEN=write in the environment writes them instead (`./dev
  * screens`). Check the difference before you commit it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "terminal.h"
 
 #include "common/clock.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -53,6 +47,8 @@ static int teardown(void **state)
     terminal = NULL;
     return 0;
 }
+
+const struct test_fixture test_fixture = {NULL, teardown};
 
 static bool writing(void)
 {
@@ -137,7 +133,7 @@ static void start(const struct variant *variant, const char *view)
     start_session(SESSIONS "/session.rec", variant, view);
 }
 
-static void views_match_golden_screens(void **state)
+TEST(views_match_golden_screens)
 {
     for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
         for (size_t i = 0; i < VARIANTS; i++) {
@@ -148,7 +144,7 @@ static void views_match_golden_screens(void **state)
 }
 
 /* Overlays. */
-static void overlays_match_golden_screens(void **state)
+TEST(overlays_match_golden_screens)
 {
     static const struct {
         const char *name, *view, *keys;
@@ -168,7 +164,7 @@ static void overlays_match_golden_screens(void **state)
 }
 
 /* Servers with 3 and with 1000 [host] sections. */
-static void hosts_match_golden_screens(void **state)
+TEST(hosts_match_golden_screens)
 {
     static const struct {
         const char *name, *session, *view, *keys;
@@ -191,7 +187,7 @@ static void hosts_match_golden_screens(void **state)
 }
 
 /* Servers of other programs (include/wsboard.h): with a queue, and without one. */
-static void boards_match_golden_screens(void **state)
+TEST(boards_match_golden_screens)
 {
     static const struct {
         const char *name, *session, *view;
@@ -212,11 +208,10 @@ static void boards_match_golden_screens(void **state)
 }
 
 /* Goes back from the end of the recording and forward again: same position, same screen. */
-static void replay_position_determines_screen(void **state)
+TEST(replay_position_determines_screen)
 {
     const struct variant *variant = &variants[1];
 
-    (void)state;
     start(variant, "threads");
     terminal_type(terminal, "]"); /* one minute forward: the end */
     assert_true(terminal_shows(terminal, "7 s of 7 s"));
@@ -227,7 +222,7 @@ static void replay_position_determines_screen(void **state)
 }
 
 /* The list of scenarios says where q leads: back to the session that it was opened from. */
-static void list_of_scenarios_returns_to_the_replay(void **state)
+TEST(list_of_scenarios_returns_to_the_replay)
 {
     for (size_t i = 0; i < VARIANTS; i++) {
         start(&variants[i], "overview");
@@ -237,18 +232,4 @@ static void list_of_scenarios_returns_to_the_replay(void **state)
         assert_true(terminal_shows(terminal, "REPLAY paused"));
         teardown(state);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(views_match_golden_screens, teardown),
-        cmocka_unit_test_teardown(overlays_match_golden_screens, teardown),
-        cmocka_unit_test_teardown(hosts_match_golden_screens, teardown),
-        cmocka_unit_test_teardown(boards_match_golden_screens, teardown),
-        cmocka_unit_test_teardown(list_of_scenarios_returns_to_the_replay, teardown),
-        cmocka_unit_test_teardown(replay_position_determines_screen, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

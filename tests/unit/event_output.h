@@ -5,12 +5,7 @@
 #ifndef TESTS_EVENT_OUTPUT_H
 #define TESTS_EVENT_OUTPUT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>

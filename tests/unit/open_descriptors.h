@@ -2,12 +2,7 @@
 #ifndef TESTS_OPEN_DESCRIPTORS_H
 #define TESTS_OPEN_DESCRIPTORS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 

@@ -3,6 +3,7 @@
 #define TESTS_OWN_CACHE_H
 
 #include "daemon/content/cache.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdlib.h>

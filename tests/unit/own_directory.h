@@ -2,12 +2,7 @@
 #ifndef TESTS_OWN_DIRECTORY_H
 #define TESTS_OWN_DIRECTORY_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

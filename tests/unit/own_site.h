@@ -17,6 +17,7 @@
 #include "daemon/http1/request_parser.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/worker/internal.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <linux/openat2.h>

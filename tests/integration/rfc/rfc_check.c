@@ -1,11 +1,7 @@
 /* Checks one response. */
 #include "../http_client.h"
 #include "rfc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

@@ -1,11 +1,7 @@
 /* Replaces "{etag /path}" in the bytes of a request by the entity tag of that file. */
 #include "../http_client.h"
 #include "rfc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

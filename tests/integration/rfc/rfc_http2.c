@@ -1,11 +1,7 @@
 /* Runs a case over HTTP/2, if it is one that means the same there. */
 #include "../http2_client.h"
 #include "rfc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

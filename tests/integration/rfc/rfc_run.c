@@ -1,11 +1,7 @@
 /* Runs one case. */
 #include "../http_client.h"
 #include "rfc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>

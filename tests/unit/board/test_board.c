@@ -6,11 +6,7 @@
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <glob.h>
@@ -18,6 +14,25 @@
 
 static char name[32];
 static struct segment_reader reader;
+
+static int choose_name(void **state)
+{
+    (void)state;
+    snprintf(name, sizeof(name), "board-%d", (int)getpid());
+    return 0;
+}
+
+static int remove_board(void **state)
+{
+    char path[64];
+
+    (void)state;
+    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", name);
+    unlink(path); /* left by a test that failed */
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {choose_name, remove_board};
 
 static void attach(void)
 {
@@ -122,9 +137,8 @@ static void check_description(void)
     }
 }
 
-static void board_is_described_as_webserverd_is(void **state)
+TEST(board_is_described_as_webserverd_is)
 {
-    (void)state;
     assert_int_equal(in_child(check_description), 0);
 }
 
@@ -181,9 +195,8 @@ static void check_requests(void)
     assert_int_equal(log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX), LOG_RING_EMPTY);
 }
 
-static void request_is_counted_and_logged(void **state)
+TEST(request_is_counted_and_logged)
 {
-    (void)state;
     assert_int_equal(in_child(check_requests), 0);
 }
 
@@ -215,9 +228,8 @@ static void check_lines(void)
     }
 }
 
-static void request_line_of_any_length_is_stored(void **state)
+TEST(request_line_of_any_length_is_stored)
 {
-    (void)state;
     assert_int_equal(in_child(check_lines), 0);
 }
 
@@ -251,9 +263,8 @@ static void check_latencies(void)
     assert_int_equal(counted.max, expected.max);
 }
 
-static void latency_is_in_the_bucket_of_webserverd(void **state)
+TEST(latency_is_in_the_bucket_of_webserverd)
 {
-    (void)state;
     assert_int_equal(in_child(check_latencies), 0);
 }
 
@@ -300,9 +311,8 @@ static void check_short_threads(void)
     assert_int_equal(segment_worker(&reader.map, 0)->threads_actual, 0);
 }
 
-static void short_threads_lose_no_count_and_no_slot(void **state)
+TEST(short_threads_lose_no_count_and_no_slot)
 {
-    (void)state;
     assert_int_equal(in_child(check_short_threads), 0);
 }
 
@@ -338,9 +348,8 @@ static void check_children(void)
     assert_int_equal(segment_worker_slot(&reader.map, 0)->pid, getpid());
 }
 
-static void children_are_counted_and_their_slots_used_again(void **state)
+TEST(children_are_counted_and_their_slots_used_again)
 {
-    (void)state;
     assert_int_equal(in_child(check_children), 0);
 }
 
@@ -363,9 +372,8 @@ static void check_worker_number(void)
     }
 }
 
-static void child_takes_the_slot_that_it_names(void **state)
+TEST(child_takes_the_slot_that_it_names)
 {
-    (void)state;
     assert_int_equal(in_child(check_worker_number), 0);
 }
 
@@ -411,9 +419,8 @@ static void check_storm(void)
     assert_int_equal(sum(METRIC_requests), requests + 1); /* there is a free slot */
 }
 
-static void storm_of_children_leaves_free_slots(void **state)
+TEST(storm_of_children_leaves_free_slots)
 {
-    (void)state;
     assert_int_equal(in_child(check_storm), 0);
 }
 
@@ -454,9 +461,8 @@ static void check_states(void)
     assert_int_equal(sum(METRIC_cache_hits), 5);
 }
 
-static void state_name_and_queue_are_shown(void **state)
+TEST(state_name_and_queue_are_shown)
 {
-    (void)state;
     assert_int_equal(in_child(check_states), 0);
 }
 
@@ -505,9 +511,8 @@ static void check_waits(void)
     assert_true(sum(METRIC_lock_wait) > 0);
 }
 
-static void wait_for_lock_and_condition_is_a_state(void **state)
+TEST(wait_for_lock_and_condition_is_a_state)
 {
-    (void)state;
     assert_int_equal(in_child(check_waits), 0);
 }
 
@@ -526,9 +531,8 @@ static void check_events(void)
     assert_int_equal(event.pid, getpid());
 }
 
-static void event_is_in_the_ring(void **state)
+TEST(event_is_in_the_ring)
 {
-    (void)state;
     assert_int_equal(in_child(check_events), 0);
 }
 
@@ -549,13 +553,12 @@ static void check_second_open(void)
     assert_int_equal(status, 0);
 }
 
-static void name_of_a_running_program_is_refused(void **state)
+TEST(name_of_a_running_program_is_refused)
 {
     static const char *const wrong[] = {
         "", ".a", "a/b", "a b", "0123456789012345678901234567890123456789012345678901234567890123"};
     char why[256];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         assert_int_equal(board_open(wrong[i], 1), -1);
         assert_int_equal(errno, EINVAL);
@@ -567,9 +570,8 @@ static void name_of_a_running_program_is_refused(void **state)
 enum { RIVALS = 8, RACES = 10 };
 
 /* Each opens the same name at the same moment: one gets it, also if it is that of a dead program. */
-static void one_of_several_programs_gets_a_name(void **state)
+TEST(one_of_several_programs_gets_a_name)
 {
-    (void)state;
     for (int race = 0; race < RACES; race++) {
         int start[2], end[2], opened = 0, status;
         char byte;
@@ -601,14 +603,13 @@ static void one_of_several_programs_gets_a_name(void **state)
 }
 
 /* Root has every permission, so it plays the two users. */
-static void board_of_another_user_is_refused(void **state)
+TEST(board_of_another_user_is_refused)
 {
     enum { OWNER = 12345678, OTHER = 12345679 };
     enum segment_attach_result attached;
     int opened, opened_again, error;
     char why[256];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     assert_int_equal(seteuid(OWNER), 0);
@@ -636,12 +637,11 @@ static void work_until_killed(void)
 }
 
 /* A reader finds a board that can be read, or none; the next program can open it. */
-static void killed_program_leaves_a_board_that_can_be_replaced(void **state)
+TEST(killed_program_leaves_a_board_that_can_be_replaced)
 {
     char why[256], pattern[80];
     glob_t left = {0};
 
-    (void)state;
     for (unsigned i = 0; i < 200; i++) {
         pid_t pid = fork();
         enum segment_attach_result result;
@@ -708,9 +708,8 @@ static void check_full_memory(void)
     assert_int_equal(sum(METRIC_requests), 1);
 }
 
-static void calls_do_nothing_without_memory(void **state)
+TEST(calls_do_nothing_without_memory)
 {
-    (void)state;
     assert_int_equal(in_child(check_full_memory), 0);
 }
 
@@ -760,44 +759,7 @@ static void check_control(void)
     assert_int_not_equal(access(reader.map.header.socket_path, F_OK), 0);
 }
 
-static void offered_command_is_carried_out(void **state)
+TEST(offered_command_is_carried_out)
 {
-    (void)state;
     assert_int_equal(in_child(check_control), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(board_is_described_as_webserverd_is),
-        cmocka_unit_test(request_is_counted_and_logged),
-        cmocka_unit_test(request_line_of_any_length_is_stored),
-        cmocka_unit_test(latency_is_in_the_bucket_of_webserverd),
-        cmocka_unit_test(short_threads_lose_no_count_and_no_slot),
-        cmocka_unit_test(children_are_counted_and_their_slots_used_again),
-        cmocka_unit_test(storm_of_children_leaves_free_slots),
-        cmocka_unit_test(child_takes_the_slot_that_it_names),
-        cmocka_unit_test(state_name_and_queue_are_shown),
-        cmocka_unit_test(wait_for_lock_and_condition_is_a_state),
-        cmocka_unit_test(event_is_in_the_ring),
-        cmocka_unit_test(name_of_a_running_program_is_refused),
-        cmocka_unit_test(one_of_several_programs_gets_a_name),
-        cmocka_unit_test(board_of_another_user_is_refused),
-        cmocka_unit_test(killed_program_leaves_a_board_that_can_be_replaced),
-        cmocka_unit_test(calls_do_nothing_without_memory),
-        cmocka_unit_test(offered_command_is_carried_out),
-    };
-    char path[64];
-    int status;
-    pid_t pid;
-
-    snprintf(name, sizeof(name), "board-%d", (int)getpid());
-    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", name);
-    pid = fork();
-    if (pid == 0)
-        return cmocka_run_group_tests(tests, NULL, NULL);
-    if (waitpid(pid, &status, 0) != pid)
-        return 1;
-    unlink(path); /* left by a test that failed */
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

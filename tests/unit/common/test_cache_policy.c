@@ -1,12 +1,6 @@
 #include "common/cache_policy.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 /* A cache of letters. A trace is a string of requests: a hit marks, a miss inserts and evicts. */
 struct letter_node {
@@ -70,9 +64,8 @@ static void check(const struct cache_policy *policy, size_t room, const char *tr
     assert_string_equal(letters.evicted, evicted);
 }
 
-static void sieve_evicts_entries_without_hits(void **state)
+TEST(sieve_evicts_entries_without_hits)
 {
-    (void)state;
     check(&cache_policy_sieve, 3, "ABCD", "A");    /* no hits: FIFO */
     check(&cache_policy_sieve, 3, "ABCAD", "B");   /* the hit protects A */
     check(&cache_policy_sieve, 3, "ABCADE", "BC"); /* the hand keeps its position */
@@ -82,9 +75,8 @@ static void sieve_evicts_entries_without_hits(void **state)
     check(&cache_policy_sieve, 1, "AABBCC", "AB");     /* capacity 1 */
 }
 
-static void lru_evicts_least_recently_used(void **state)
+TEST(lru_evicts_least_recently_used)
 {
-    (void)state;
     check(&cache_policy_lru, 3, "ABCD", "A");
     check(&cache_policy_lru, 3, "ABCAD", "B");
     check(&cache_policy_lru, 3, "ABCADE", "BC");
@@ -92,20 +84,18 @@ static void lru_evicts_least_recently_used(void **state)
     check(&cache_policy_lru, 1, "AABBCC", "AB");
 }
 
-static void empty_list_has_no_victim(void **state)
+TEST(empty_list_has_no_victim)
 {
     struct policy_list list = {0};
 
-    (void)state;
     assert_null(cache_policy_sieve.victim(&list, take_hit, NULL));
     assert_null(cache_policy_lru.victim(&list, take_hit, NULL));
 }
 
-static void remove_keeps_list_and_hand_consistent(void **state)
+TEST(remove_keeps_list_and_hand_consistent)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
-    (void)state;
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct letters letters = {.policy = policies[p], .room = 26};
 
@@ -127,16 +117,4 @@ static void remove_keeps_list_and_hand_consistent(void **state)
         assert_null(letters.list.oldest);
         assert_null(letters.list.hand);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sieve_evicts_entries_without_hits),
-        cmocka_unit_test(lru_evicts_least_recently_used),
-        cmocka_unit_test(empty_list_has_no_victim),
-        cmocka_unit_test(remove_keeps_list_and_hand_consistent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

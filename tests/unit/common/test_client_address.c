@@ -1,14 +1,9 @@
 /* Client addresses as keys and as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/client_address.h"
 
-static void key_round_trips_as_text(void **state)
+#include "tests/test.h"
+
+TEST(key_round_trips_as_text)
 {
     static const struct {
         const char *address, *text;
@@ -23,13 +18,12 @@ static void key_round_trips_as_text(void **state)
                  {"no address", "unix:"}};
     char text[CLIENT_KEY_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(client_key_text(client_key_parse(cases[i].address), text),
                             cases[i].text);
 }
 
-static void site_of_a_key_is_its_48(void **state)
+TEST(site_of_a_key_is_its_48)
 {
     static const struct {
         const char *address, *site;
@@ -42,17 +36,8 @@ static void site_of_a_key_is_its_48(void **state)
                  {"unix:", "unix:"}};
     char text[CLIENT_KEY_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(
             client_key_text(client_site_key(client_key_parse(cases[i].address)), text),
             cases[i].site);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(key_round_trips_as_text),
-                                       cmocka_unit_test(site_of_a_key_is_its_48)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

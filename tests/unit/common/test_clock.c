@@ -1,14 +1,9 @@
 #include "common/clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
-
-static void duration_is_rounded_up(void **state)
+TEST(duration_is_rounded_up)
 {
-    (void)state;
     assert_int_equal(clock_ceil_s(0), 0);
     assert_int_equal(clock_ceil_s(1), 1);
     assert_int_equal(clock_ceil_s(NS_PER_S), 1);
@@ -18,13 +13,4 @@ static void duration_is_rounded_up(void **state)
     assert_int_equal(clock_ceil_ms(1), 1);
     assert_int_equal(clock_ceil_ms(NS_PER_MS), 1);
     assert_int_equal(clock_ceil_ms(NS_PER_MS + 1), 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(duration_is_rounded_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

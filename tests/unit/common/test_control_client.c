@@ -2,15 +2,9 @@
  * The control client with a socket of the test. One thread has both ends, because a UNIX socket
  * connects and buffers without accept().
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/control_client.h"
 #include "common/instance.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +63,8 @@ static int connect_both(void **state)
     return server >= 0 ? 0 : -1;
 }
 
+const struct test_fixture test_fixture = {connect_both, close_socket};
+
 static void answer(const char *text)
 {
     assert_int_equal(send(server, text, strlen(text), MSG_NOSIGNAL), strlen(text));
@@ -87,11 +83,10 @@ static void assert_received(const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void command_gets_reply(void **state)
+TEST(command_gets_reply)
 {
     const char *line;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(control_send(&client, "threads 8", why, sizeof(why)), CONTROL_PENDING);
         assert_received("threads 8\n");
@@ -102,11 +97,10 @@ static void command_gets_reply(void **state)
     }
 }
 
-static void reply_in_pieces_is_joined(void **state)
+TEST(reply_in_pieces_is_joined)
 {
     const char *line;
 
-    (void)state;
     assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
     answer("{\"ok\"");
     assert_int_equal(receive(&line), CONTROL_PENDING);
@@ -118,7 +112,7 @@ static void reply_in_pieces_is_joined(void **state)
 }
 
 /* A long reply is received; one that never ends fails. */
-static void long_reply_is_received_endless_one_fails(void **state)
+TEST(long_reply_is_received_endless_one_fails)
 {
     enum { PIECE = 8192 };
     char piece[PIECE + 1];
@@ -126,7 +120,6 @@ static void long_reply_is_received_endless_one_fails(void **state)
     size_t sent = 0;
     enum control_result result;
 
-    (void)state;
     memset(piece, 'x', PIECE);
     piece[PIECE] = '\0';
     assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_PENDING);
@@ -150,11 +143,10 @@ static void long_reply_is_received_endless_one_fails(void **state)
     assert_non_null(strstr(why, "longer"));
 }
 
-static void closed_connection_fails(void **state)
+TEST(closed_connection_fails)
 {
     const char *line;
 
-    (void)state;
     assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
     answer("{\"half\"");
     close(server);
@@ -166,11 +158,10 @@ static void closed_connection_fails(void **state)
 }
 
 /* The server refuses a client before it has read a command. */
-static void refusal_is_received(void **state)
+TEST(refusal_is_received)
 {
     const char *line;
 
-    (void)state;
     answer("{\"ok\":false}\n");
     close(server);
     server = -1;
@@ -179,11 +170,10 @@ static void refusal_is_received(void **state)
     assert_string_equal(line, "{\"ok\":false}");
 }
 
-static void invalid_line_is_not_sent(void **state)
+TEST(invalid_line_is_not_sent)
 {
     char line[CONTROL_LINE_MAX + 10];
 
-    (void)state;
     assert_int_equal(control_send(&client, "ping\nstop", why, sizeof(why)), CONTROL_FAILED);
     memset(line, 'a', sizeof(line));
     line[CONTROL_LINE_MAX - 1] = '\0'; /* one too long for newline and NUL */
@@ -192,9 +182,8 @@ static void invalid_line_is_not_sent(void **state)
     assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_PENDING);
 }
 
-static void missing_server_is_reported(void **state)
+TEST_WITH(missing_server_is_reported, open_socket, close_socket)
 {
-    (void)state;
     close(listener);
     listener = -1;
     assert_int_equal(control_connect(&client, path, why, sizeof(why)), CONTROL_NO_DAEMON);
@@ -207,12 +196,11 @@ static void missing_server_is_reported(void **state)
 enum { OTHER_USER = 65534 };
 
 /* Root has every permission, so it plays another user. */
-static void missing_permission_is_denied(void **state)
+TEST_WITH(missing_permission_is_denied, open_socket, close_socket)
 {
     bool root = geteuid() == 0;
     enum control_result result;
 
-    (void)state;
     assert_int_equal(chmod(path, 0), 0);
     if (root)
         assert_int_equal(seteuid(OTHER_USER), 0);
@@ -226,9 +214,8 @@ static void missing_permission_is_denied(void **state)
 }
 
 /* Only root can play the other user. */
-static void server_of_another_user_is_denied(void **state)
+TEST_WITH(server_of_another_user_is_denied, open_socket, close_socket)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     close(listener);
@@ -243,42 +230,19 @@ static void server_of_another_user_is_denied(void **state)
     assert_int_equal(client.fd, -1);
 }
 
-static void long_path_is_rejected(void **state)
+TEST_WITH(long_path_is_rejected, open_socket, close_socket)
 {
     char longer[INSTANCE_PATH_MAX + 1];
 
-    (void)state;
     memset(longer, '/', sizeof(longer));
     longer[sizeof(longer) - 1] = '\0';
     assert_int_equal(control_connect(&client, longer, why, sizeof(why)), CONTROL_NO_DAEMON);
     assert_non_null(strstr(why, "longer than"));
 }
 
-static void closing_twice_is_harmless(void **state)
+TEST(closing_twice_is_harmless)
 {
-    (void)state;
     control_close(&client);
     control_close(&client);
     assert_int_equal(client.fd, -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(command_gets_reply, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(reply_in_pieces_is_joined, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(long_reply_is_received_endless_one_fails, connect_both,
-                                        close_socket),
-        cmocka_unit_test_setup_teardown(closed_connection_fails, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(refusal_is_received, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(invalid_line_is_not_sent, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(missing_server_is_reported, open_socket, close_socket),
-        cmocka_unit_test_setup_teardown(missing_permission_is_denied, open_socket, close_socket),
-        cmocka_unit_test_setup_teardown(server_of_another_user_is_denied, open_socket,
-                                        close_socket),
-        cmocka_unit_test_setup_teardown(long_path_is_rejected, open_socket, close_socket),
-        cmocka_unit_test_setup_teardown(closing_twice_is_harmless, connect_both, close_socket),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

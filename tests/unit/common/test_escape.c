@@ -1,13 +1,7 @@
 /* Escaped names and texts have no special meaning in HTML, JSON, URLs, logs and on terminals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/escape.h"
 #include "common/macros.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +50,8 @@ static void check(void (*escape)(FILE *, const char *), const char *name, const 
     free(text);
 }
 
-static void names_are_escaped(void **state)
+TEST(names_are_escaped)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char path[256] = "";
 
@@ -69,16 +62,15 @@ static void names_are_escaped(void **state)
     }
 }
 
-static void long_path_is_cut(void **state)
+TEST(long_path_is_cut)
 {
     char path[8] = "-------";
 
-    (void)state;
     assert_int_equal(escape_path(path, 4, "ab c"), 6);
     assert_string_equal(path, "ab%2---");
 }
 
-static void query_keeps_triplets_only(void **state)
+TEST(query_keeps_triplets_only)
 {
     static const char *const queries[][2] = {
         {"", ""},          {"a=b&c?/", "a=b&c?/"}, {"%41%fF", "%41%fF"},     {"%", "%25"},
@@ -87,7 +79,6 @@ static void query_keeps_triplets_only(void **state)
     };
     char query[32];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         struct span text = {queries[i][0], strlen(queries[i][0])};
 
@@ -96,11 +87,10 @@ static void query_keeps_triplets_only(void **state)
     }
 }
 
-static void bytes_are_escaped_and_cut_between_characters(void **state)
+TEST(bytes_are_escaped_and_cut_between_characters)
 {
     char text[8];
 
-    (void)state;
     assert_string_equal(escape_bytes(text, sizeof(text), "a\x1b\\", 3), "a\\x1b");
     assert_string_equal(escape_bytes(text, sizeof(text), "abcdefghij", 10), "abcdefg");
     assert_string_equal(escape_bytes(text, sizeof(text), "", 0), "");
@@ -144,9 +134,8 @@ static const struct {
     {"\xe6\x97", "\\xe6\\x97"},
 };
 
-static void texts_keep_readable_characters_only(void **state)
+TEST(texts_keep_readable_characters_only)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         char text[64], again[64];
 
@@ -157,23 +146,21 @@ static void texts_keep_readable_characters_only(void **state)
     }
 }
 
-static void lines_keep_newlines_and_tabs(void **state)
+TEST(lines_keep_newlines_and_tabs)
 {
     static const char lines[] = "a\n\tb\r\x1b\n";
     char text[64];
 
-    (void)state;
     assert_string_equal(escape_lines(text, sizeof(text), lines, strlen(lines)),
                         "a\n\tb\\x0d\\x1b\n");
     check(escape_print_lines, lines, "a\n\tb\\x0d\\x1b\n");
     assert_string_equal(escape_lines(text, sizeof(text), "a\0b", 3), "a\\x00b");
 }
 
-static void text_is_cut_between_characters(void **state)
+TEST(text_is_cut_between_characters)
 {
     char text[6];
 
-    (void)state;
     assert_string_equal(escape_text(text, sizeof(text), "abcde\xc3\xa4", 7), "abcde");
     assert_string_equal(escape_text(text, sizeof(text), "abcd\xc3\xa4", 6), "abcd");
     assert_string_equal(escape_text(text, sizeof(text), "a\x1b", 2), "a\\x1b");
@@ -182,7 +169,7 @@ static void text_is_cut_between_characters(void **state)
     assert_string_equal(escape_text(text, 1, "a", 1), "");
 }
 
-static void json_text_keeps_its_meaning(void **state)
+TEST(json_text_keeps_its_meaning)
 {
     static const struct {
         const char *json, *safe;
@@ -192,7 +179,6 @@ static void json_text_keeps_its_meaning(void **state)
         {"\"\x1b\xff\"", "\"\\u001b\\ufffd\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char *safe = escape_json_text(rows[i].json);
 
@@ -202,28 +188,10 @@ static void json_text_keeps_its_meaning(void **state)
     }
 }
 
-static void utf8_is_recognized(void **state)
+TEST(utf8_is_recognized)
 {
-    (void)state;
     assert_true(escape_utf8_valid(""));
     assert_true(escape_utf8_valid("\x1b \xc3\xa4 \xf0\x9f\x98\x80"));
     assert_false(escape_utf8_valid("a\xff"));
     assert_false(escape_utf8_valid("\xe6\x97"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(long_path_is_cut),
-        cmocka_unit_test(query_keeps_triplets_only),
-        cmocka_unit_test(bytes_are_escaped_and_cut_between_characters),
-        cmocka_unit_test(texts_keep_readable_characters_only),
-        cmocka_unit_test(lines_keep_newlines_and_tabs),
-        cmocka_unit_test(text_is_cut_between_characters),
-        cmocka_unit_test(json_text_keeps_its_meaning),
-        cmocka_unit_test(utf8_is_recognized),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

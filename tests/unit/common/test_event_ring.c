@@ -1,15 +1,9 @@
 /* The event ring with many writers and readers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/event_ring.h"
 #include "common/macros.h"
 #include "common/tables.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <pthread.h>
@@ -49,12 +43,11 @@ static void append(uint64_t time_ns, enum level level, const char *text)
     event_ring_append(ring, &event);
 }
 
-static void empty_ring_has_no_event(void **state)
+TEST_WITH(empty_ring_has_no_event, make_ring, free_ring)
 {
     struct event_record event;
     uint64_t number = 0;
 
-    (void)state;
     assert_int_equal(event_ring_oldest(ring), 0);
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 0);
     assert_int_equal(number, 0);
@@ -63,12 +56,11 @@ static void empty_ring_has_no_event(void **state)
     assert_int_equal(number, 0);
 }
 
-static void event_round_trips(void **state)
+TEST_WITH(event_round_trips, make_ring, free_ring)
 {
     struct event_record event;
     uint64_t number = 0;
 
-    (void)state;
     append(1234567890123456789, LEVEL_WARN, "a worker died");
     append(5, LEVEL_ERROR, "");
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 1);
@@ -84,25 +76,23 @@ static void event_round_trips(void **state)
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 0);
 }
 
-static void long_text_is_cut(void **state)
+TEST_WITH(long_text_is_cut, make_ring, free_ring)
 {
     struct event_record event = {0}, copy;
     uint64_t number = 0;
 
-    (void)state;
     memset(event.text, 'x', sizeof(event.text)); /* without a NUL */
     event_ring_append(ring, &event);
     assert_int_equal(event_ring_read(ring, &number, 0, &copy), 1);
     assert_int_equal(strlen(copy.text), EVENT_TEXT_BYTES - 1);
 }
 
-static void overwritten_events_are_skipped(void **state)
+TEST_WITH(overwritten_events_are_skipped, make_ring, free_ring)
 {
     struct event_record event;
     uint64_t number = 3;
     char text[32];
 
-    (void)state;
     for (int i = 0; i < SLOTS + 10; i++) {
         snprintf(text, sizeof(text), "event %d", i);
         append(1, LEVEL_INFO, text);
@@ -119,13 +109,12 @@ static void overwritten_events_are_skipped(void **state)
 }
 
 /* A writer died: readers wait for its event, then skip it. */
-static void event_of_dead_writer_is_skipped(void **state)
+TEST_WITH(event_of_dead_writer_is_skipped, make_ring, free_ring)
 {
     const uint64_t time_ns = 1000000;
     struct event_record event;
     uint64_t number = 0;
 
-    (void)state;
     append(time_ns, LEVEL_INFO, "dead");
     atomic_store(&ring->shared->slot[0].sequence, 1);
     assert_int_equal(event_ring_read(ring, &number, UINT64_MAX, &event),
@@ -141,12 +130,11 @@ static void event_of_dead_writer_is_skipped(void **state)
 }
 
 /* A writer delayed by a whole lap wrote into the slot of a later event. */
-static void slot_of_two_writers_is_skipped(void **state)
+TEST_WITH(slot_of_two_writers_is_skipped, make_ring, free_ring)
 {
     struct event_record event;
     uint64_t number = 0;
 
-    (void)state;
     append(1, LEVEL_INFO, "the text of the later event");
     append(1, LEVEL_INFO, "next");
     atomic_fetch_xor(&ring->shared->slot[0].text[2], 1);
@@ -192,14 +180,13 @@ static bool is_whole(const struct event_record *event)
     return strcmp(text, event->text) == 0;
 }
 
-static void concurrent_writers_lose_no_event(void **state)
+TEST_WITH(concurrent_writers_lose_no_event, make_ring, free_ring)
 {
     pthread_t threads[WRITERS];
     int names[WRITERS], torn = 0, whole = 0, passed_over = 0, backwards = 0;
     uint64_t number = 0, last[WRITERS] = {0};
     struct event_record event;
 
-    (void)state;
     for (int i = 0; i < WRITERS; i++) {
         names[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, write_events, &names[i]), 0);
@@ -259,6 +246,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* All events claim to be the master's. */
 static void append_to(uint32_t number, uint64_t time_ns)
 {
@@ -274,7 +263,7 @@ static int take(void)
     return event_merge_take(merge, UINT64_MAX, &event);
 }
 
-static void events_are_taken_in_order_of_time(void **state)
+TEST(events_are_taken_in_order_of_time)
 {
     static const struct {
         uint32_t ring;
@@ -287,7 +276,6 @@ static void events_are_taken_in_order_of_time(void **state)
                   {SEGMENT_RING_WORKERS, 50, ROLE_WORKER}};
     static const size_t order[] = {1, 3, 2, 0, 4}; /* of writing */
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
         append_to(events[order[i]].ring, events[order[i]].time_ns);
     event_merge_begin(merge, &segment);
@@ -300,7 +288,7 @@ static void events_are_taken_in_order_of_time(void **state)
 }
 
 /* A hostile worker claims any pid and time. */
-static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
+TEST(event_of_a_worker_has_its_pid_and_a_possible_time)
 {
     enum { FORMER = 41, TENANT = 42, OTHER = 7, SERVER_STARTED_S = 800, STARTED_S = 1000 };
     static const struct {
@@ -324,7 +312,6 @@ static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
     };
     struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
 
-    (void)state;
     segment.header.started_ns = SERVER_STARTED_S * NS_PER_S;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct event_ring own = segment_event_ring(&segment, SEGMENT_RING_WORKERS);
@@ -353,14 +340,13 @@ static void event_of_a_worker_has_its_pid_and_a_possible_time(void **state)
 }
 
 /* A new logger does not know it, and a hostile worker may have named any process. */
-static void event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict(void **state)
+TEST(event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict)
 {
     enum { TENANT = 42, OTHER = 7 };
     const struct event_ring own = segment_event_ring(&segment, SEGMENT_RING_WORKERS);
     const struct event_record record = {.time_ns = 900 * NS_PER_S, .pid = OTHER, .text = "text"};
     struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
 
-    (void)state;
     atomic_store(&slot->pid, TENANT);
     atomic_store(&slot->started_ns, 1000 * NS_PER_S);
     event_ring_append(&own, &record);
@@ -373,11 +359,10 @@ static void event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict(vo
     }
 }
 
-static void dead_worker_keeps_its_events(void **state)
+TEST(dead_worker_keeps_its_events)
 {
     struct segment_worker_slot *slot = segment_worker_slot(&segment, 0);
 
-    (void)state;
     atomic_store(&slot->pid, 42);
     event_merge_begin(merge, &segment);
     append_to(SEGMENT_RING_WORKERS, 10);
@@ -387,9 +372,8 @@ static void dead_worker_keeps_its_events(void **state)
     assert_int_equal(event.pid, 42);
 }
 
-static void slot_without_memory_has_no_events(void **state)
+TEST(slot_without_memory_has_no_events)
 {
-    (void)state;
     event_merge_begin(merge, &segment);
     assert_int_equal(take(), -1);
     assert_int_equal(segment_reserve_worker(&segment, 1), 0);
@@ -397,11 +381,10 @@ static void slot_without_memory_has_no_events(void **state)
     assert_int_equal(take(), SEGMENT_RING_WORKERS + 1);
 }
 
-static void pass_ends_although_the_ring_is_refilled(void **state)
+TEST(pass_ends_although_the_ring_is_refilled)
 {
     uint64_t taken = 0;
 
-    (void)state;
     append_to(SEGMENT_RING_WORKERS, 1);
     event_merge_begin(merge, &segment);
     while (take() >= 0 && taken < 10 * SEGMENT_CHILD_EVENTS) {
@@ -413,9 +396,8 @@ static void pass_ends_although_the_ring_is_refilled(void **state)
     assert_int_equal(take(), SEGMENT_RING_WORKERS);
 }
 
-static void overwritten_events_are_counted(void **state)
+TEST(overwritten_events_are_counted)
 {
-    (void)state;
     for (int i = 0; i < SEGMENT_CHILD_EVENTS + 7; i++)
         append_to(SEGMENT_RING_LOGGER, (uint64_t)i);
     event_merge_begin(merge, &segment);
@@ -424,9 +406,8 @@ static void overwritten_events_are_counted(void **state)
     assert_int_equal(event_merge_lost(merge), 7);
 }
 
-static void position_is_that_of_the_next_event(void **state)
+TEST(position_is_that_of_the_next_event)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         append_to(SEGMENT_RING_MASTER, (uint64_t)i);
     event_merge_begin(merge, &segment);
@@ -436,31 +417,4 @@ static void position_is_that_of_the_next_event(void **state)
     event_merge_seek(merge, SEGMENT_RING_MASTER, 1); /* as after a restart of the reader */
     assert_int_equal(take(), SEGMENT_RING_MASTER);
     assert_int_equal(event.time_ns, 1);
-}
-
-#define RING_TEST(name) cmocka_unit_test_setup_teardown(name, make_ring, free_ring)
-
-#define MERGE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RING_TEST(empty_ring_has_no_event),
-        RING_TEST(event_round_trips),
-        RING_TEST(long_text_is_cut),
-        RING_TEST(overwritten_events_are_skipped),
-        RING_TEST(event_of_dead_writer_is_skipped),
-        RING_TEST(slot_of_two_writers_is_skipped),
-        RING_TEST(concurrent_writers_lose_no_event),
-        MERGE_TEST(events_are_taken_in_order_of_time),
-        MERGE_TEST(event_of_a_worker_has_its_pid_and_a_possible_time),
-        MERGE_TEST(event_of_an_unknown_worker_has_its_pid_unless_the_merge_is_strict),
-        MERGE_TEST(dead_worker_keeps_its_events),
-        MERGE_TEST(slot_without_memory_has_no_events),
-        MERGE_TEST(pass_ends_although_the_ring_is_refilled),
-        MERGE_TEST(overwritten_events_are_counted),
-        MERGE_TEST(position_is_that_of_the_next_event),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The histogram compared with exact quantiles, and at the limits of its range. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/histogram.h"
 #include "common/macros.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -28,6 +22,8 @@ static int empty_all(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {empty_all, NULL};
+
 /* A pseudo-random generator with the same values on every machine. */
 static uint64_t next_random(uint64_t *state)
 {
@@ -45,9 +41,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* A single coarse bucket: every percentile is its largest value, or the maximum if that is less. */
-static void coarse_percentile_is_the_end_of_its_bucket(void **state)
+TEST(coarse_percentile_is_the_end_of_its_bucket)
 {
-    (void)state;
     for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++) {
         uint64_t bucket[HISTOGRAM_COARSE_BUCKETS] = {0}, highest = 0;
 
@@ -62,11 +57,10 @@ static void coarse_percentile_is_the_end_of_its_bucket(void **state)
     }
 }
 
-static void value_is_within_its_bucket(void **state)
+TEST(value_is_within_its_bucket)
 {
     uint64_t random = 88172645463325252;
 
-    (void)state;
     for (int i = 0; i < 1000000; i++) {
         uint64_t value = next_random(&random) >> (26 + random % 38);
         uint32_t index = histogram_index(value);
@@ -76,9 +70,8 @@ static void value_is_within_its_bucket(void **state)
     }
 }
 
-static void buckets_are_contiguous(void **state)
+TEST(buckets_are_contiguous)
 {
-    (void)state;
     assert_int_equal(histogram_lowest(0), 0);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         uint64_t lowest = histogram_lowest(i), highest = histogram_highest(i);
@@ -92,7 +85,7 @@ static void buckets_are_contiguous(void **state)
     assert_int_equal(histogram_highest(HISTOGRAM_BUCKETS - 1), RANGE_END - 1);
 }
 
-static void index_of_known_values(void **state)
+TEST(index_of_known_values)
 {
     static const struct {
         uint64_t value;
@@ -118,7 +111,6 @@ static void index_of_known_values(void **state)
         {UINT64_MAX, HISTOGRAM_BUCKETS - 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_int_equal(histogram_index(cases[i].value), cases[i].index);
 }
@@ -148,7 +140,7 @@ static uint64_t exact_percentile(const uint64_t *sorted, size_t count, double pe
     return sorted[rank < 1 ? 0 : (size_t)rank - 1];
 }
 
-static void percentiles_match_exact_quantiles(void **state)
+TEST(percentiles_match_exact_quantiles)
 {
     static const double percents[] = {0,  0.01, 1,  10,   25,    50,     75,
                                       90, 95,   99, 99.9, 99.99, 99.999, 100};
@@ -175,7 +167,7 @@ static void percentiles_match_exact_quantiles(void **state)
     }
 }
 
-static void percentiles_of_few_values(void **state)
+TEST(percentiles_of_few_values)
 {
     /* The rank is rounded up: the median of two values is the first. */
     static const struct {
@@ -198,9 +190,8 @@ static void percentiles_of_few_values(void **state)
     }
 }
 
-static void empty_histogram_is_zero(void **state)
+TEST(empty_histogram_is_zero)
 {
-    (void)state;
     assert_int_equal(histogram_count(&first), 0);
     assert_int_equal(histogram_max(&first), 0);
     assert_true(histogram_mean(&first) == 0);
@@ -213,9 +204,8 @@ static void empty_histogram_is_zero(void **state)
     assert_int_equal(histogram_count(&first), 0);
 }
 
-static void mean_and_maximum_are_exact(void **state)
+TEST(mean_and_maximum_are_exact)
 {
-    (void)state;
     histogram_record(&first, 1000003);
     histogram_record(&first, 1);
     histogram_record(&first, 2000003);
@@ -223,9 +213,8 @@ static void mean_and_maximum_are_exact(void **state)
     assert_int_equal(histogram_max(&first), 2000003);
 }
 
-static void large_values_are_in_last_bucket(void **state)
+TEST(large_values_are_in_last_bucket)
 {
-    (void)state;
     histogram_record(&first, 5);
     histogram_record(&first, RANGE_END + 12345);
     histogram_record(&first, UINT64_C(1) << 50);
@@ -235,11 +224,10 @@ static void large_values_are_in_last_bucket(void **state)
     assert_int_equal(histogram_percentile(&first, 10), 5);
 }
 
-static void add_equals_recording_all(void **state)
+TEST(add_equals_recording_all)
 {
     uint64_t random = 521288629;
 
-    (void)state;
     for (int i = 0; i < 5000; i++) {
         uint64_t value = draw(1, &random);
 
@@ -250,9 +238,8 @@ static void add_equals_recording_all(void **state)
     assert_memory_equal(&first, &third, sizeof(first));
 }
 
-static void subtract_leaves_later_values(void **state)
+TEST(subtract_leaves_later_values)
 {
-    (void)state;
     histogram_record(&first, 1000);
     histogram_record(&first, 90000000);
     histogram_add(&second, &first); /* the earlier copy */
@@ -266,9 +253,8 @@ static void subtract_leaves_later_values(void **state)
     assert_int_equal(histogram_percentile(&first, 50), histogram_highest(histogram_index(2000)));
 }
 
-static void subtract_keeps_lower_maximum(void **state)
+TEST(subtract_keeps_lower_maximum)
 {
-    (void)state;
     histogram_record(&first, 100);
     histogram_add(&second, &first);
     histogram_record(&first, 1000001);
@@ -276,9 +262,8 @@ static void subtract_keeps_lower_maximum(void **state)
     assert_int_equal(histogram_max(&first), 1000001);
 }
 
-static void subtract_all_is_empty(void **state)
+TEST(subtract_all_is_empty)
 {
-    (void)state;
     histogram_record(&first, 17);
     histogram_record(&first, RANGE_END * 2);
     histogram_add(&second, &first);
@@ -289,9 +274,8 @@ static void subtract_all_is_empty(void **state)
     assert_int_equal(histogram_percentile(&first, 99), 0);
 }
 
-static void subtract_in_last_bucket_keeps_maximum(void **state)
+TEST(subtract_in_last_bucket_keeps_maximum)
 {
-    (void)state;
     histogram_record(&first, 17);
     histogram_add(&second, &first);
     histogram_record(&first, RANGE_END * 2);
@@ -299,9 +283,8 @@ static void subtract_in_last_bucket_keeps_maximum(void **state)
     assert_int_equal(histogram_percentile(&first, 50), RANGE_END * 2);
 }
 
-static void reset_empties(void **state)
+TEST(reset_empties)
 {
-    (void)state;
     histogram_record(&first, 3);
     histogram_record(&first, 1 << 30);
     histogram_record(&first, UINT64_MAX);
@@ -311,9 +294,8 @@ static void reset_empties(void **state)
     assert_int_equal(histogram_percentile(&first, 50), 40);
 }
 
-static void invalid_bounds_are_not_trusted(void **state)
+TEST(invalid_bounds_are_not_trusted)
 {
-    (void)state;
     histogram_record(&first, 40);
     atomic_store(&first.used_to, UINT32_MAX);
     histogram_add(&second, &first);
@@ -333,12 +315,11 @@ static void *record_many(void *unused)
 }
 
 /* While one thread writes, the count of a reader only grows and no bucket is too high. */
-static void concurrent_reads_are_consistent(void **state)
+TEST(concurrent_reads_are_consistent)
 {
     pthread_t writer;
     uint64_t before = 0;
 
-    (void)state;
     assert_int_equal(pthread_create(&writer, NULL, record_many, NULL), 0);
     while (before < RECORDED) {
         uint64_t count = histogram_count(&first);
@@ -349,29 +330,4 @@ static void concurrent_reads_are_consistent(void **state)
     }
     pthread_join(writer, NULL);
     assert_int_equal(histogram_max(&first), 97 * (RECORDED - 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coarse_percentile_is_the_end_of_its_bucket),
-        cmocka_unit_test(value_is_within_its_bucket),
-        cmocka_unit_test(buckets_are_contiguous),
-        cmocka_unit_test(index_of_known_values),
-        cmocka_unit_test(percentiles_match_exact_quantiles),
-        cmocka_unit_test(percentiles_of_few_values),
-        cmocka_unit_test_setup(empty_histogram_is_zero, empty_all),
-        cmocka_unit_test_setup(mean_and_maximum_are_exact, empty_all),
-        cmocka_unit_test_setup(large_values_are_in_last_bucket, empty_all),
-        cmocka_unit_test_setup(add_equals_recording_all, empty_all),
-        cmocka_unit_test_setup(subtract_leaves_later_values, empty_all),
-        cmocka_unit_test_setup(subtract_keeps_lower_maximum, empty_all),
-        cmocka_unit_test_setup(subtract_all_is_empty, empty_all),
-        cmocka_unit_test_setup(subtract_in_last_bucket_keeps_maximum, empty_all),
-        cmocka_unit_test_setup(reset_empties, empty_all),
-        cmocka_unit_test_setup(invalid_bounds_are_not_trusted, empty_all),
-        cmocka_unit_test_setup(concurrent_reads_are_consistent, empty_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* The sums of what threads count for each host, while hosts come and go. */
 #include "common/segment_reader.h"
 
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -60,16 +54,17 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static struct segment_host_counts *counts_of(uint32_t thread, uint32_t entry)
 {
     return &segment_host_counts_of(&segment, thread)[entry];
 }
 
-static void name_is_that_of_an_entry_in_use(void **state)
+TEST(name_is_that_of_an_entry_in_use)
 {
     char name[HOST_NAME_BYTES];
 
-    (void)state;
     segment_store_host(&segment, HOSTS - 1, 7, "www.example.org");
     assert_int_equal(host_name_read(&segment, HOSTS - 1, name), 7);
     assert_string_equal(name, "www.example.org");
@@ -77,11 +72,10 @@ static void name_is_that_of_an_entry_in_use(void **state)
 }
 
 /* The number may come from a process that was taken over. */
-static void entry_out_of_range_is_not_in_use(void **state)
+TEST(entry_out_of_range_is_not_in_use)
 {
     char name[HOST_NAME_BYTES];
 
-    (void)state;
     segment_store_host(&segment, 2, 7, "beyond");
     segment.section[SEGMENT_HOSTS].count = 2;
     assert_int_equal(host_name_read(&segment, 2, name), 0);
@@ -111,13 +105,12 @@ static void *reuse_entry(void *unused)
     return unused;
 }
 
-static void name_of_an_entry_that_is_reused_belongs_to_its_id(void **state)
+TEST(name_of_an_entry_that_is_reused_belongs_to_its_id)
 {
     char name[HOST_NAME_BYTES], expected[HOST_NAME_BYTES];
     uint64_t mixed = 0, id;
     pthread_t writer;
 
-    (void)state;
     atomic_store(&changing, true);
     assert_int_equal(pthread_create(&writer, NULL, reuse_entry, NULL), 0);
     while (atomic_load(&changing)) {
@@ -142,11 +135,10 @@ static void set_counts(uint32_t thread, uint32_t entry, uint64_t id, uint64_t on
     atomic_store(&counts->latency[HISTOGRAM_COARSE_BUCKETS - 1], one);
 }
 
-static void totals_are_sums_over_all_threads(void **state)
+TEST(totals_are_sums_over_all_threads)
 {
     struct host_totals totals;
 
-    (void)state;
     segment_store_host(&segment, 2, 7, "a");
     set_counts(0, 2, 7, 1);
     set_counts(1, 2, 7, 10);
@@ -163,11 +155,10 @@ static void totals_are_sums_over_all_threads(void **state)
     assert_int_equal(totals.latency_max_ns, 0);
 }
 
-static void totals_leave_out_other_hosts_and_unused_threads(void **state)
+TEST(totals_leave_out_other_hosts_and_unused_threads)
 {
     struct host_totals totals;
 
-    (void)state;
     segment_store_host(&segment, 2, 7, "a");
     set_counts(0, 2, 6, 1); /* of the host before */
     set_counts(0, 1, 7, 10);
@@ -181,12 +172,11 @@ static void totals_leave_out_other_hosts_and_unused_threads(void **state)
     assert_int_equal(totals.latency[0], 0);
 }
 
-static void maximum_is_that_of_the_slowest_thread(void **state)
+TEST(maximum_is_that_of_the_slowest_thread)
 {
     static const uint64_t latency_ns[] = {2000, 4000, 3000};
     struct host_totals totals;
 
-    (void)state;
     segment_store_host(&segment, 0, 1, "*");
     for (uint32_t i = 0; i < THREADS; i++) {
         set_counts(i, 0, 1, 1);
@@ -196,11 +186,10 @@ static void maximum_is_that_of_the_slowest_thread(void **state)
     assert_int_equal(totals.latency_max_ns, 4000);
 }
 
-static void percentile_is_bounded_by_the_maximum(void **state)
+TEST(percentile_is_bounded_by_the_maximum)
 {
     struct host_totals totals = {.latency_max_ns = 0};
 
-    (void)state;
     assert_int_equal(host_totals_percentile(&totals, 99), 0);
     totals.latency[histogram_index(2000) >> HISTOGRAM_COARSE_SHIFT] = 90;
     totals.latency[histogram_index(4000) >> HISTOGRAM_COARSE_SHIFT] = 10;
@@ -209,7 +198,7 @@ static void percentile_is_bounded_by_the_maximum(void **state)
     assert_int_equal(host_totals_percentile(&totals, 99), 4001);
 }
 
-static void requests_are_responses_of_any_status(void **state)
+TEST(requests_are_responses_of_any_status)
 {
     struct host_totals totals = {.values = {[HOST_METRIC_responses_2xx] = 1,
                                             [HOST_METRIC_responses_3xx] = 20,
@@ -218,7 +207,6 @@ static void requests_are_responses_of_any_status(void **state)
                                             [HOST_METRIC_body_bytes] = 50000,
                                             [HOST_METRIC_response_time] = 50000}};
 
-    (void)state;
     assert_int_equal(host_totals_requests(&totals), 4321);
 }
 
@@ -237,9 +225,8 @@ static void expect_all(const char *names)
     free(all);
 }
 
-static void all_hosts_come_in_the_order_of_entries(void **state)
+TEST(all_hosts_come_in_the_order_of_entries)
 {
-    (void)state;
     expect_all("");
     segment_store_host(&segment, 3, 9, "c");
     segment_store_host(&segment, 0, 1, "*");
@@ -254,9 +241,8 @@ static void all_hosts_come_in_the_order_of_entries(void **state)
 }
 
 /* A host that is new after they were counted is left to the next reading. */
-static void hosts_may_change_while_all_are_read(void **state)
+TEST(hosts_may_change_while_all_are_read)
 {
-    (void)state;
     segment_store_host(&segment, 0, 1, "*");
     segment_store_host(&segment, 2, 5, "b");
     other.entry = 3;
@@ -269,33 +255,12 @@ static void hosts_may_change_while_all_are_read(void **state)
     expect_all("* late ");
 }
 
-static void without_memory_there_are_no_totals(void **state)
+TEST(without_memory_there_are_no_totals)
 {
     size_t count = 5;
 
-    (void)state;
     segment_store_host(&segment, 0, 1, "*");
     other.memory_is_short = true;
     assert_null(host_totals_read_all(&segment, &count));
     assert_int_equal(count, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(name_is_that_of_an_entry_in_use),
-        TEST(entry_out_of_range_is_not_in_use),
-        TEST(name_of_an_entry_that_is_reused_belongs_to_its_id),
-        TEST(totals_are_sums_over_all_threads),
-        TEST(totals_leave_out_other_hosts_and_unused_threads),
-        TEST(maximum_is_that_of_the_slowest_thread),
-        cmocka_unit_test(percentile_is_bounded_by_the_maximum),
-        cmocka_unit_test(requests_are_responses_of_any_status),
-        TEST(all_hosts_come_in_the_order_of_entries),
-        TEST(hosts_may_change_while_all_are_read),
-        TEST(without_memory_there_are_no_totals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Instance names and paths, and properties of the .def lists.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/instance.h"
 #include "common/macros.h"
 #include "common/tables.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void names_are_validated(void **state)
+TEST(names_are_validated)
 {
     static const struct {
         const char *name;
@@ -41,7 +35,6 @@ static void names_are_validated(void **state)
         {"\xc3\xa4", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         if (instance_name_valid(cases[i].name) != cases[i].valid)
             fail_msg("'%s' should be %s", cases[i].name, cases[i].valid ? "valid" : "invalid");
@@ -97,11 +90,10 @@ static void expect_found(const char *end)
     assert_string_equal(found, path_of(end) + strlen(INSTANCE_SHARED_MEMORY));
 }
 
-static void segment_name_cannot_be_predicted(void **state)
+TEST(segment_name_cannot_be_predicted)
 {
     char one[INSTANCE_PATH_MAX], other[INSTANCE_PATH_MAX], name[INSTANCE_NAME_MAX + 1];
 
-    (void)state;
     assert_int_equal(instance_make_segment_name("site", "", one, sizeof(one)), 0);
     assert_int_equal(instance_make_segment_name("site", "", other, sizeof(other)), 0);
     assert_string_not_equal(one, other);
@@ -113,11 +105,10 @@ static void segment_name_cannot_be_predicted(void **state)
     assert_int_equal(errno, ENAMETOOLONG);
 }
 
-static void newest_segment_is_found(void **state)
+TEST_WITH(newest_segment_is_found, name_instance, remove_segments)
 {
     static const char *const ends[] = {"", ".ffffffffffffffff", ".0000000000000000"};
 
-    (void)state;
     assert_int_equal(find(), -1);
     assert_int_equal(errno, ENOENT);
     for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
@@ -127,14 +118,13 @@ static void newest_segment_is_found(void **state)
     }
 }
 
-static void other_files_are_no_segments(void **state)
+TEST_WITH(other_files_are_no_segments, name_instance, remove_segments)
 {
     static const char *const ends[] = {".0123456789abcdef.new", ".0123456789ABCDEF",
                                        ".0123456789abcde",      "x",
                                        ".0123456789abcdef0",    ".new"};
     char name[INSTANCE_NAME_MAX + 1];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
         put_segment(ends[i]);
         assert_int_equal(find(), -1);
@@ -151,9 +141,8 @@ static void other_files_are_no_segments(void **state)
     assert_string_equal(name, "site");
 }
 
-static void new_segments_are_removed_alone(void **state)
+TEST_WITH(new_segments_are_removed_alone, name_instance, remove_segments)
 {
-    (void)state;
     put_segment(".0123456789abcdef");
     put_segment(".fedcba9876543210.new");
     assert_int_equal(instance_remove_segments(instance, true), 0);
@@ -164,9 +153,8 @@ static void new_segments_are_removed_alone(void **state)
 }
 
 /* Only root can play the other user. */
-static void segments_of_other_users_are_not_used(void **state)
+TEST_WITH(segments_of_other_users_are_not_used, name_instance, remove_segments)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     put_segment("");
@@ -181,11 +169,10 @@ static void segments_of_other_users_are_not_used(void **state)
     assert_int_equal(unlink(path_of("")), 0);
 }
 
-static void only_root_and_this_user_are_trusted(void **state)
+TEST(only_root_and_this_user_are_trusted)
 {
     char why[128] = "";
 
-    (void)state;
     assert_true(instance_owner_trusted(0, "x", why, sizeof(why)));
     assert_true(instance_owner_trusted(geteuid(), "x", why, sizeof(why)));
     assert_string_equal(why, "");
@@ -196,11 +183,10 @@ static void only_root_and_this_user_are_trusted(void **state)
     assert_non_null(strstr(why, "belongs to daemon (uid 1)"));
 }
 
-static void run_dir_and_socket_depend_on_user(void **state)
+TEST(run_dir_and_socket_depend_on_user)
 {
     char folder[INSTANCE_PATH_MAX], expected[INSTANCE_PATH_MAX], text[INSTANCE_PATH_MAX];
 
-    (void)state;
     setenv("XDG_RUNTIME_DIR", "/some/where", 1);
     if (geteuid() == 0)
         snprintf(expected, sizeof(expected), "/run/webserverd");
@@ -222,9 +208,8 @@ static void run_dir_and_socket_depend_on_user(void **state)
 }
 
 /* Names, labels and help texts must fit the fixed fields of the segment. */
-static void metric_texts_fit_the_segment(void **state)
+TEST(metric_texts_fit_the_segment)
 {
-    (void)state;
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         assert_in_range(strlen(metric_table[i].name), 1, 31);
         assert_in_range(strlen(metric_table[i].label), 1, 15);
@@ -234,9 +219,8 @@ static void metric_texts_fit_the_segment(void **state)
     }
 }
 
-static void state_letters_are_unique(void **state)
+TEST(state_letters_are_unique)
 {
-    (void)state;
     for (size_t i = 0; i < THREAD_STATE_COUNT; i++) {
         assert_in_range(strlen(thread_state_table[i].name), 1, 14);
         assert_in_range(strlen(thread_state_table[i].help), 1, 63);
@@ -245,32 +229,11 @@ static void state_letters_are_unique(void **state)
     }
 }
 
-static void table_find_returns_index(void **state)
+TEST(table_find_returns_index)
 {
-    (void)state;
     assert_int_equal(table_find("debug", level_names, LEVEL_COUNT), LEVEL_DEBUG);
     assert_int_equal(table_find("error", level_names, LEVEL_COUNT), LEVEL_ERROR);
     assert_int_equal(table_find("Error", level_names, LEVEL_COUNT), -1);
     assert_int_equal(table_find("", level_names, LEVEL_COUNT), -1);
     assert_int_equal(table_find("warn", level_names, 0), -1);
-}
-
-int main(void)
-{
-#define SEGMENT_TEST(name) cmocka_unit_test_setup_teardown(name, name_instance, remove_segments)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_validated),
-        cmocka_unit_test(segment_name_cannot_be_predicted),
-        SEGMENT_TEST(newest_segment_is_found),
-        SEGMENT_TEST(other_files_are_no_segments),
-        SEGMENT_TEST(new_segments_are_removed_alone),
-        SEGMENT_TEST(segments_of_other_users_are_not_used),
-        cmocka_unit_test(only_root_and_this_user_are_trusted),
-        cmocka_unit_test(run_dir_and_socket_depend_on_user),
-        cmocka_unit_test(metric_texts_fit_the_segment),
-        cmocka_unit_test(state_letters_are_unique),
-        cmocka_unit_test(table_find_returns_index),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* Access log lines: the formats, and fast escaping compared with a simple implementation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/common/log_sample.h"
 
 #include "common/clock.h"
 #include "common/log_record.h"
 #include "common/tables.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -28,11 +22,20 @@ static const char *line_of(enum log_format format, const struct log_record *reco
     return line;
 }
 
-static void combined_format(void **state)
+static int prepare_program(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {prepare_program, NULL};
+
+TEST(combined_format)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     assert_string_equal(
         line_of(LOG_FORMAT_COMBINED, &record),
         "192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] \"GET /index.html HTTP/1.1\" 200 2326 "
@@ -48,11 +51,10 @@ static void combined_format(void **state)
 }
 
 /* A blank in it would look like the end of the field. */
-static void user_has_the_third_place(void **state)
+TEST(user_has_the_third_place)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     record.user = SPAN("a b\"\001c");
     assert_string_equal(
         line_of(LOG_FORMAT_COMMON, &record),
@@ -66,21 +68,19 @@ static void user_has_the_third_place(void **state)
     assert_non_null(strstr(line_of(LOG_FORMAT_COMMON, &record), "192.0.2.7 - - [21/"));
 }
 
-static void common_format(void **state)
+TEST(common_format)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     assert_string_equal(
         line_of(LOG_FORMAT_COMMON, &record),
         "192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] \"GET /index.html HTTP/1.1\" 200 2326\n");
 }
 
-static void json_format(void **state)
+TEST(json_format)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     assert_string_equal(line_of(LOG_FORMAT_JSON, &record),
                         "{\"time\":\"2026-11-21T06:18:30.123Z\",\"address\":\"192.0.2.7\","
                         "\"request\":\"GET /index.html HTTP/1.1\",\"status\":200,\"bytes\":2326,"
@@ -90,11 +90,10 @@ static void json_format(void **state)
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
 }
 
-static void json_names_host(void **state)
+TEST(json_names_host)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     record.host_name = SPAN("www.example.org");
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record),
                            "\"address\":\"192.0.2.7\",\"host\":\"www.example.org\",\"request\":"));
@@ -108,11 +107,10 @@ static void json_names_host(void **state)
     assert_null(strstr(line_of(LOG_FORMAT_COMBINED, &record), "www.example.org"));
 }
 
-static void json_names_coding_and_request_id(void **state)
+TEST(json_names_coding_and_request_id)
 {
     struct log_record record = log_sample();
 
-    (void)state;
     record.request_id = SPAN("a\"b");
     record.coding = 3;
     assert_non_null(
@@ -120,7 +118,7 @@ static void json_names_coding_and_request_id(void **state)
                "\"agent\":\"curl/8.0\",\"coding\":\"br\",\"request_id\":\"a\\u0022b\"}\n"));
 }
 
-static void json_names_version_and_cipher_of_tls(void **state)
+TEST(json_names_version_and_cipher_of_tls)
 {
     static const struct {
         unsigned int id;
@@ -139,7 +137,6 @@ static void json_names_version_and_cipher_of_tls(void **state)
     };
     uint64_t words[LOG_RECORD_WORDS_MAX];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         struct log_record record = log_sample(), copy = {0};
         const char *line;
@@ -155,7 +152,7 @@ static void json_names_version_and_cipher_of_tls(void **state)
     }
 }
 
-static void json_names_protocol_and_streams(void **state)
+TEST(json_names_protocol_and_streams)
 {
     static const struct {
         uint8_t protocol;
@@ -171,7 +168,6 @@ static void json_names_protocol_and_streams(void **state)
          "\"agent\":\"curl/8.0\",\"protocol\":\"HTTP/2.0\",\"streams\":1000}\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         struct log_record record = log_sample();
         const char *line;
@@ -224,11 +220,10 @@ static void assert_escaped_everywhere(const char *text, size_t length)
 }
 
 /* Every byte value at every offset of texts around the block sizes. */
-static void every_byte_is_escaped_at_every_offset(void **state)
+TEST(every_byte_is_escaped_at_every_offset)
 {
     char text[40];
 
-    (void)state;
     for (size_t length = 1; length <= sizeof(text); length += length < 20 ? 1 : 10)
         for (size_t place = 0; place < length; place++)
             for (int byte = 0; byte < 256; byte++) {
@@ -239,13 +234,12 @@ static void every_byte_is_escaped_at_every_offset(void **state)
 }
 
 /* Random texts that end at the end of a page before an unreadable one. */
-static void texts_are_not_read_past_their_end(void **state)
+TEST(texts_are_not_read_past_their_end)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned seed = 7;
 
-    (void)state;
     assert_ptr_not_equal(pages, MAP_FAILED);
     assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
     for (int i = 0; i < 20000; i++) {
@@ -260,7 +254,7 @@ static void texts_are_not_read_past_their_end(void **state)
 }
 
 /* A JSON parser returns the original bytes. */
-static void json_is_valid_for_every_byte(void **state)
+TEST(json_is_valid_for_every_byte)
 {
     char text[256], back[512];
     struct log_record record = log_sample();
@@ -268,7 +262,6 @@ static void json_is_valid_for_every_byte(void **state)
     json_t *object;
     size_t used = 0;
 
-    (void)state;
     for (int byte = 0; byte < 256; byte++) {
         text[byte] = (char)byte;
         if (byte >= 0x80)
@@ -286,7 +279,7 @@ static void json_is_valid_for_every_byte(void **state)
     json_decref(object);
 }
 
-static void longest_line_fits(void **state)
+TEST(longest_line_fits)
 {
     static char text[LOG_REQUEST_LINE_MAX];
     uint64_t words[LOG_RECORD_WORDS_MAX];
@@ -297,7 +290,6 @@ static void longest_line_fits(void **state)
                                 .status = UINT16_MAX,
                                 .outcome = UINT8_MAX};
 
-    (void)state;
     assert_non_null(line);
     memset(text, '\n', sizeof(text));
     memset(record.address, 0xab, sizeof(record.address));
@@ -308,26 +300,4 @@ static void longest_line_fits(void **state)
     for (int format = 0; format < LOG_FORMAT_COUNT; format++)
         assert_true(log_record_format((enum log_format)format, &record, line) <= LOG_LINE_MAX);
     free(line);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(combined_format),
-        cmocka_unit_test(common_format),
-        cmocka_unit_test(user_has_the_third_place),
-        cmocka_unit_test(json_format),
-        cmocka_unit_test(json_names_host),
-        cmocka_unit_test(json_names_coding_and_request_id),
-        cmocka_unit_test(json_names_version_and_cipher_of_tls),
-        cmocka_unit_test(json_names_protocol_and_streams),
-        cmocka_unit_test(every_byte_is_escaped_at_every_offset),
-        cmocka_unit_test(texts_are_not_read_past_their_end),
-        cmocka_unit_test(json_is_valid_for_every_byte),
-        cmocka_unit_test(longest_line_fits),
-    };
-
-    setenv("TZ", "UTC0", 1);
-    tzset();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

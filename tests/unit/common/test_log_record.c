@@ -1,17 +1,11 @@
 /* Log records: packing, and unpacking untrusted words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/common/log_sample.h"
 
 #include "common/clock.h"
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "common/tables.h"
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -24,13 +18,12 @@ static void assert_span(struct span span, struct span expected)
         assert_memory_equal(span.start, expected.start, expected.length);
 }
 
-static void record_round_trips(void **state)
+TEST(record_round_trips)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample(), copy;
     uint64_t count = log_record_pack(&record, words);
 
-    (void)state;
     assert_int_equal(count, LOG_RECORD_HEAD_WORDS + (24 + 17 + 8 + 7) / 8);
     assert_int_equal(log_ring_words(words[0]), count);
     assert_int_equal(log_record_unpack(words, &copy), 0);
@@ -45,12 +38,11 @@ static void record_round_trips(void **state)
     assert_span(copy.agent, record.agent);
 }
 
-static void host_round_trips(void **state)
+TEST(host_round_trips)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample(), copy;
 
-    (void)state;
     record.host = UINT16_MAX;
     record.requested_host = SPAN("a.example:8080");
     record.request_id = SPAN("5f0c1fd2-2c5b-4c0c-9f3e-2f4f1f1b7f11");
@@ -68,12 +60,11 @@ static void host_round_trips(void **state)
     assert_int_equal(copy.coding, record.coding);
 }
 
-static void protocol_and_streams_round_trip(void **state)
+TEST(protocol_and_streams_round_trip)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample(), copy;
 
-    (void)state;
     record.protocol = LOG_PROTOCOL_HTTP_2;
     record.streams = UINT16_MAX;
     record.body_bytes = (UINT64_C(1) << LOG_BODY_BITS) - 1;
@@ -103,9 +94,8 @@ static void expect_group(const char *group, const char *read)
     assert_string_equal(log_record_read_tls(log_record_tls(0x1301, group, true)).group, read);
 }
 
-static void each_group_round_trips(void **state)
+TEST(each_group_round_trips)
 {
-    (void)state;
 #define TLS_GROUP(metric, name) expect_group(name, name);
 #include "common/tls_groups.def"
 #undef TLS_GROUP
@@ -114,11 +104,10 @@ static void each_group_round_trips(void **state)
     assert_string_equal(log_record_read_tls(0x1ff).group, "?");
 }
 
-static void each_cipher_round_trips(void **state)
+TEST(each_cipher_round_trips)
 {
     struct log_tls none = log_record_read_tls(0);
 
-    (void)state;
 #define TLS_CIPHER(id, version, name)                                                              \
     expect_tls(id, false, version, name);                                                          \
     expect_tls(id, true, version, name);
@@ -132,7 +121,7 @@ static void each_cipher_round_trips(void **state)
 }
 
 /* A reader that begins anywhere finds the next record; the ring has wrapped. */
-static void first_record_is_found_from_every_word(void **state)
+TEST(first_record_is_found_from_every_word)
 {
     enum { CAPACITY = 1024, RECORDS = 400 };
     static struct log_ring_cursor cursor;
@@ -141,7 +130,6 @@ static void first_record_is_found_from_every_word(void **state)
     uint64_t words[LOG_RECORD_WORDS_MAX], start[RECORDS], head = 0;
     size_t next = 0;
 
-    (void)state;
     ring.words = aligned_alloc(CACHE_LINE, bytes);
     assert_non_null(ring.words);
     memset(ring.words, 0, bytes);
@@ -164,7 +152,7 @@ static void first_record_is_found_from_every_word(void **state)
 }
 
 /* Lengths around word boundaries and beyond the limits. */
-static void texts_of_all_lengths_round_trip(void **state)
+TEST(texts_of_all_lengths_round_trip)
 {
     static const size_t lengths[] = {0,
                                      1,
@@ -182,7 +170,6 @@ static void texts_of_all_lengths_round_trip(void **state)
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample(), copy;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (char)('a' + i % 26);
     for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
@@ -216,13 +203,12 @@ static void texts_of_all_lengths_round_trip(void **state)
     }
 }
 
-static void padding_is_zero(void **state)
+TEST(padding_is_zero)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample();
     uint64_t count;
 
-    (void)state;
     record.request_line = SPAN("x");
     record.referer = record.agent = (struct span){NULL, 0};
     memset(words, 0xff, sizeof(words));
@@ -230,7 +216,7 @@ static void padding_is_zero(void **state)
     assert_int_equal(words[count - 1], 'x');
 }
 
-static void invalid_record_is_rejected(void **state)
+TEST(invalid_record_is_rejected)
 {
     static const struct {
         const char *what;
@@ -251,7 +237,6 @@ static void invalid_record_is_rejected(void **state)
         {"a longer agent", 6, UINT64_C(0xffff) << 32, UINT64_C(0xff) << 32},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t words[LOG_RECORD_WORDS_MAX];
         struct log_record record = log_sample();
@@ -295,7 +280,7 @@ static void make_hostile(uint64_t *words, uint64_t *random)
 }
 
 /* The buffer has the exact size, so a sanitizer detects any access outside. */
-static void random_words_are_read_within_bounds(void **state)
+TEST(random_words_are_read_within_bounds)
 {
     uint64_t *words = malloc(LOG_RECORD_WORDS_MAX * sizeof(*words));
     const char *end = (const char *)(words + LOG_RECORD_WORDS_MAX);
@@ -303,7 +288,6 @@ static void random_words_are_read_within_bounds(void **state)
     uint64_t random = 362436069;
     int taken = 0;
 
-    (void)state;
     assert_non_null(words);
     assert_non_null(line);
     for (int i = 0; i < 20000; i++) {
@@ -325,7 +309,7 @@ static void random_words_are_read_within_bounds(void **state)
     free(words);
 }
 
-static void address_as_text(void **state)
+TEST(address_as_text)
 {
     static const struct {
         uint8_t address[CLIENT_ADDRESS_BYTES];
@@ -343,7 +327,6 @@ static void address_as_text(void **state)
     };
     char text[CLIENT_ADDRESS_TEXT + 1];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct log_record record = {0};
 
@@ -354,11 +337,10 @@ static void address_as_text(void **state)
 }
 
 /* Every value of every octet. */
-static void every_octet_as_text(void **state)
+TEST(every_octet_as_text)
 {
     char text[CLIENT_ADDRESS_TEXT + 1], expected[CLIENT_ADDRESS_TEXT];
 
-    (void)state;
     for (int octet = 0; octet < 256; octet++)
         for (int place = 0; place < 4; place++) {
             struct log_record record = {.address = IPV4(1, 20, 255, 0)};
@@ -368,24 +350,4 @@ static void every_octet_as_text(void **state)
             *client_address_put(record.address, text) = '\0';
             assert_string_equal(text, expected);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(record_round_trips),
-        cmocka_unit_test(host_round_trips),
-        cmocka_unit_test(protocol_and_streams_round_trip),
-        cmocka_unit_test(each_cipher_round_trips),
-        cmocka_unit_test(each_group_round_trips),
-        cmocka_unit_test(first_record_is_found_from_every_word),
-        cmocka_unit_test(texts_of_all_lengths_round_trip),
-        cmocka_unit_test(padding_is_zero),
-        cmocka_unit_test(invalid_record_is_rejected),
-        cmocka_unit_test(random_words_are_read_within_bounds),
-        cmocka_unit_test(address_as_text),
-        cmocka_unit_test(every_octet_as_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
  * The log ring with a writer, a consumer and readers. Records are generated from their serial
  * number, so inconsistent copies are detected.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/log_ring.h"
+#include "tests/test.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -54,6 +48,8 @@ static int free_ring(void **state)
     storage.words = NULL;
     return 0;
 }
+
+const struct test_fixture test_fixture = {make_ring, free_ring};
 
 static uint64_t length_of(uint64_t serial)
 {
@@ -105,7 +101,7 @@ static void drain_to(uint64_t position)
     atomic_store_explicit(&cursor.position, position, memory_order_release);
 }
 
-static void capacity_is_a_power_of_two(void **state)
+TEST(capacity_is_a_power_of_two)
 {
     static const struct {
         size_t bytes;
@@ -120,26 +116,23 @@ static void capacity_is_a_power_of_two(void **state)
                  {64 + 33 * 8, 32},
                  {64 + 64 * 8 - 1, 32}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_int_equal(log_ring_capacity(cases[i].bytes), cases[i].capacity);
 }
 
-static void empty_ring_has_no_record(void **state)
+TEST(empty_ring_has_no_record)
 {
     uint64_t position = 0, record[LONGEST];
 
-    (void)state;
     assert_int_equal(waiting(), 0);
     assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_EMPTY);
     assert_int_equal(position, 0);
 }
 
-static void records_are_read_in_order(void **state)
+TEST(records_are_read_in_order)
 {
     uint64_t position = 0, record[LONGEST];
 
-    (void)state;
     for (uint64_t serial = 0; serial < 5000; serial++) {
         append(serial);
         assert_int_equal(waiting(), length_of(serial));
@@ -153,11 +146,10 @@ static void records_are_read_in_order(void **state)
 }
 
 /* A record that crosses the end of the array. */
-static void record_across_the_end_is_read(void **state)
+TEST(record_across_the_end_is_read)
 {
     uint64_t position, record[CAPACITY], copy[LONGEST];
 
-    (void)state;
     for (uint64_t before = 1; before < LONGEST; before++) {
         uint64_t start = CAPACITY - before;
 
@@ -179,11 +171,10 @@ static void record_across_the_end_is_read(void **state)
     }
 }
 
-static void full_ring_has_no_room(void **state)
+TEST(full_ring_has_no_room)
 {
     uint64_t record[CAPACITY] = {CAPACITY}, copy[CAPACITY], position = 0;
 
-    (void)state;
     assert_true(log_ring_has_room(ring, CAPACITY));
     assert_false(log_ring_has_room(ring, CAPACITY + 1));
     record[CAPACITY - 1] = 4711;
@@ -201,12 +192,11 @@ static void full_ring_has_no_room(void **state)
     assert_true(log_ring_has_room(ring, CAPACITY));
 }
 
-static void impossible_cursor_leaves_room(void **state)
+TEST(impossible_cursor_leaves_room)
 {
     uint64_t record[CAPACITY] = {CAPACITY};
     const uint64_t impossible[] = {CAPACITY + 1, 1000 * CAPACITY, UINT64_MAX, UINT64_MAX / 2};
 
-    (void)state;
     log_ring_append(ring, record, CAPACITY);
     for (size_t i = 0; i < ARRAY_LENGTH(impossible); i++) {
         drain_to(impossible[i]);
@@ -217,11 +207,10 @@ static void impossible_cursor_leaves_room(void **state)
 }
 
 /* Consumed records stay readable until they are overwritten. */
-static void consumed_records_stay_readable(void **state)
+TEST(consumed_records_stay_readable)
 {
     uint64_t position = 0, record[LONGEST];
 
-    (void)state;
     append(30);
     append(31);
     drain_to(atomic_load(&ring->words->head));
@@ -231,11 +220,10 @@ static void consumed_records_stay_readable(void **state)
     assert_int_equal(record[0] >> 32, 31);
 }
 
-static void reader_overrun_by_a_lap(void **state)
+TEST(reader_overrun_by_a_lap)
 {
     uint64_t position = 0, words[LONGEST], record[CAPACITY] = {CAPACITY / 2};
 
-    (void)state;
     log_ring_append(ring, record, CAPACITY / 2);
     log_ring_append(ring, record, CAPACITY / 2);
     drain_to(CAPACITY);
@@ -250,11 +238,10 @@ static void reader_overrun_by_a_lap(void **state)
 }
 
 /* The writer has claimed the words but not published them: the copy is discarded. */
-static void reader_overrun_by_a_claim(void **state)
+TEST(reader_overrun_by_a_claim)
 {
     uint64_t position = 0, words[LONGEST], record[CAPACITY] = {LONGEST};
 
-    (void)state;
     log_ring_append(ring, record, LONGEST);
     record[0] = CAPACITY - LONGEST;
     log_ring_append(ring, record, CAPACITY - LONGEST);
@@ -263,7 +250,7 @@ static void reader_overrun_by_a_claim(void **state)
     assert_int_equal(position, CAPACITY);
 }
 
-static void invalid_record_is_an_overrun(void **state)
+TEST(invalid_record_is_an_overrun)
 {
     static const struct {
         uint64_t length; /* as in the record */
@@ -287,11 +274,10 @@ static void invalid_record_is_an_overrun(void **state)
 }
 
 /* A position of another ring, or of an earlier use of this one, advances to head. */
-static void position_ahead_of_head_is_an_overrun(void **state)
+TEST(position_ahead_of_head_is_an_overrun)
 {
     uint64_t position = 1000, record[LONGEST];
 
-    (void)state;
     append(1);
     assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_OVERRUN);
     assert_int_equal(position, length_of(1));
@@ -376,12 +362,11 @@ static void *drain_all(void *argument)
     return NULL;
 }
 
-static void concurrent_consumer_and_reader(void **state)
+TEST(concurrent_consumer_and_reader)
 {
     struct findings drained = {0}, seen = {0};
     pthread_t writer, consumer, reader;
 
-    (void)state;
     atomic_store(&writer_done, false);
     assert_int_equal(pthread_create(&reader, NULL, look_on, &seen), 0);
     assert_int_equal(pthread_create(&consumer, NULL, drain_all, &drained), 0);
@@ -408,12 +393,11 @@ static void *write_over(void *unused)
     return unused;
 }
 
-static void concurrent_reader_of_unlimited_writer(void **state)
+TEST(concurrent_reader_of_unlimited_writer)
 {
     struct findings seen[2] = {{0}, {0}};
     pthread_t writer, reader[2];
 
-    (void)state;
     atomic_store(&writer_done, false);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&reader[i], NULL, look_on, &seen[i]), 0);
@@ -447,12 +431,11 @@ static void *write_at_the_edge(void *unused)
     return unused;
 }
 
-static void concurrent_reader_of_oldest_record(void **state)
+TEST(concurrent_reader_of_oldest_record)
 {
     uint64_t torn = 0, record[EDGE_WORDS];
     pthread_t writer;
 
-    (void)state;
     atomic_store(&writer_done, false);
     assert_int_equal(pthread_create(&writer, NULL, write_at_the_edge, NULL), 0);
     while (!atomic_load(&writer_done)) {
@@ -481,9 +464,8 @@ static void expect_records(uint64_t from, uint64_t count)
     assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_EMPTY);
 }
 
-static void next_writer_keeps_records(void **state)
+TEST(next_writer_keeps_records)
 {
-    (void)state;
     append(0);
     atomic_store(&ring->words->claimed, waiting() + 40); /* died before it stored head */
     log_ring_resume(ring, LONGEST);
@@ -491,7 +473,7 @@ static void next_writer_keeps_records(void **state)
     expect_records(0, 2);
 }
 
-static void next_writer_cuts_malformed_records(void **state)
+TEST(next_writer_cuts_malformed_records)
 {
     static const uint64_t lengths[] = {0, LONGEST + 1, UINT32_MAX};
 
@@ -510,7 +492,7 @@ static void next_writer_cuts_malformed_records(void **state)
     }
 }
 
-static void next_writer_continues_after_the_consumer(void **state)
+TEST(next_writer_continues_after_the_consumer)
 {
     static const uint64_t wrong[] = {0, CAPACITY + 1 + 1000, UINT64_MAX, 999};
 
@@ -524,31 +506,4 @@ static void next_writer_continues_after_the_consumer(void **state)
         expect_records(1000, 1);
         free_ring(state);
     }
-}
-
-#define RING_TEST(name) cmocka_unit_test_setup_teardown(name, make_ring, free_ring)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(capacity_is_a_power_of_two),
-        RING_TEST(empty_ring_has_no_record),
-        RING_TEST(records_are_read_in_order),
-        RING_TEST(record_across_the_end_is_read),
-        RING_TEST(full_ring_has_no_room),
-        RING_TEST(impossible_cursor_leaves_room),
-        RING_TEST(consumed_records_stay_readable),
-        RING_TEST(reader_overrun_by_a_lap),
-        RING_TEST(reader_overrun_by_a_claim),
-        cmocka_unit_test(invalid_record_is_an_overrun),
-        RING_TEST(position_ahead_of_head_is_an_overrun),
-        RING_TEST(next_writer_keeps_records),
-        cmocka_unit_test(next_writer_cuts_malformed_records),
-        cmocka_unit_test(next_writer_continues_after_the_consumer),
-        RING_TEST(concurrent_consumer_and_reader),
-        RING_TEST(concurrent_reader_of_unlimited_writer),
-        RING_TEST(concurrent_reader_of_oldest_record),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,9 @@
 #include "common/instance.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,6 +217,8 @@ static int end(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void start(void)
 {
     assert_int_equal(private_server_guard_start(&guard, own_directory, name), 0);
@@ -250,11 +246,10 @@ static void make_file(const char *path)
 
 /* --- Removing --- */
 
-static void directory_is_removed_with_its_contents(void **state)
+TEST(directory_is_removed_with_its_contents)
 {
     char path[128], target[128];
 
-    (void)state;
     snprintf(target, sizeof(target), "%s/kept", own_directory);
     assert_int_equal(mkdir(target, 0700), 0);
     snprintf(path, sizeof(path), "%s/kept/file", own_directory);
@@ -275,9 +270,8 @@ static void directory_is_removed_with_its_contents(void **state)
     assert_int_equal(access(path, F_OK), 0); /* the target of the link */
 }
 
-static void death_of_the_owner_removes_everything(void **state)
+TEST(death_of_the_owner_removes_everything)
 {
-    (void)state;
     start();
     lose_owner();
     assert_false(segment_exists());
@@ -285,12 +279,11 @@ static void death_of_the_owner_removes_everything(void **state)
     assert_int_equal(scene->group, NO_GROUP); /* no server was started */
 }
 
-static void owner_that_cleans_up_keeps_what_it_wants(void **state)
+TEST(owner_that_cleans_up_keeps_what_it_wants)
 {
     int before = open_descriptors();
     pid_t pid;
 
-    (void)state;
     start();
     pid = guard.pid;
     private_server_guard_watch(&guard, GROUP);
@@ -307,7 +300,7 @@ static void owner_that_cleans_up_keeps_what_it_wants(void **state)
 
 /* --- The server's process group --- */
 
-static void server_has_30_seconds_and_2_after_its_kill(void **state)
+TEST(server_has_30_seconds_and_2_after_its_kill)
 {
     static const struct {
         int ends_after_ms, ends_after_kill_ms;
@@ -345,9 +338,8 @@ static void server_has_30_seconds_and_2_after_its_kill(void **state)
 
 /* --- The process --- */
 
-static void guard_keeps_nothing_of_its_owner(void **state)
+TEST(guard_keeps_nothing_of_its_owner)
 {
-    (void)state;
     start();
     private_server_guard_watch(&guard, GROUP);
     lose_owner();
@@ -358,21 +350,19 @@ static void guard_keeps_nothing_of_its_owner(void **state)
     assert_string_equal(scene->name, "guard");
 }
 
-static void start_leaves_one_descriptor_to_the_owner(void **state)
+TEST(start_leaves_one_descriptor_to_the_owner)
 {
     int before = open_descriptors();
 
-    (void)state;
     start();
     assert_int_equal(open_descriptors(), before + 1);
     private_server_guard_end(&guard);
 }
 
-static void failed_start_leaves_nothing(void **state)
+TEST(failed_start_leaves_nothing)
 {
     int before = open_descriptors();
 
-    (void)state;
     fails_to_fork = true;
     assert_int_equal(private_server_guard_start(&guard, own_directory, name), -1);
     assert_int_equal(errno, EAGAIN);
@@ -386,11 +376,10 @@ static void failed_start_leaves_nothing(void **state)
     assert_true(directory_exists());
 }
 
-static void interrupted_calls_are_repeated(void **state)
+TEST(interrupted_calls_are_repeated)
 {
     pid_t pid;
 
-    (void)state;
     start();
     interrupted_sends = 1;
     private_server_guard_watch(&guard, GROUP);
@@ -408,11 +397,10 @@ static void interrupted_calls_are_repeated(void **state)
 }
 
 /* Neither a signal nor an endless loop. */
-static void dead_guard_does_no_harm(void **state)
+TEST(dead_guard_does_no_harm)
 {
     int status;
 
-    (void)state;
     start();
     assert_int_equal(sigqueue(guard.pid, SIGKILL, (union sigval){.sival_int = 0}), 0);
     assert_int_equal(waitpid(guard.pid, &status, 0), guard.pid);
@@ -420,22 +408,4 @@ static void dead_guard_does_no_harm(void **state)
     private_server_guard_end(&guard);
     assert_int_equal(guard.pid, 0);
     assert_true(directory_exists());
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(directory_is_removed_with_its_contents),
-        TEST(death_of_the_owner_removes_everything),
-        TEST(owner_that_cleans_up_keeps_what_it_wants),
-        TEST(server_has_30_seconds_and_2_after_its_kill),
-        TEST(guard_keeps_nothing_of_its_owner),
-        TEST(start_leaves_one_descriptor_to_the_owner),
-        TEST(failed_start_leaves_nothing),
-        TEST(interrupted_calls_are_repeated),
-        TEST(dead_guard_does_no_harm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Starting programs: descriptors, signals, failures. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "common/process.h"
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -39,15 +33,14 @@ static int run(const char *program, const char *script)
     return status;
 }
 
-static void program_has_the_given_descriptors(void **state)
+TEST(program_has_the_given_descriptors)
 {
-    (void)state;
     assert_int_equal(run("sh", "readlink /proc/self/fd/0; exit 3"), 3 << 8);
     assert_string_equal(output, "/dev/null\n");
 }
 
 /* What becomes a descriptor may itself be one of the others, or the same. */
-static void descriptors_may_change_places(void **state)
+TEST(descriptors_may_change_places)
 {
     const char *const argv[] = {"sh", "-c", "head -c 2 | wc -c; echo two >&2; echo three >&3",
                                 NULL};
@@ -55,7 +48,6 @@ static void descriptors_may_change_places(void **state)
     int one[2], two[2], status = -1;
     pid_t pid;
 
-    (void)state;
     assert_int_equal(pipe(one), 0);
     assert_int_equal(pipe(two), 0);
     pid = process_fork();
@@ -79,12 +71,11 @@ static void descriptors_may_change_places(void **state)
 }
 
 /* This process ignores and blocks SIGPIPE. */
-static void signals_are_as_usual_in_the_program(void **state)
+TEST(signals_are_as_usual_in_the_program)
 {
     sigset_t set, before;
     int status;
 
-    (void)state;
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
@@ -97,33 +88,18 @@ static void signals_are_as_usual_in_the_program(void **state)
     assert_string_equal(output, "");
 }
 
-static void missing_program_is_reported(void **state)
+TEST(missing_program_is_reported)
 {
-    (void)state;
     assert_int_equal(run("/nowhere/program", ""), PROCESS_NOT_STARTED << 8);
     assert_string_equal(output, "cannot start sh: No such file or directory\n");
 }
 
-static void program_beside_this_one_is_found(void **state)
+TEST(program_beside_this_one_is_found)
 {
     char path[4096];
 
-    (void)state;
     assert_true(process_find_beside("test_common_process", path, sizeof(path)));
     assert_int_equal(access(path, X_OK), 0);
     assert_false(process_find_beside("test_common_process", path, 8));
     assert_false(process_find_beside("no-such-program", path, sizeof(path)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(program_has_the_given_descriptors),
-        cmocka_unit_test(descriptors_may_change_places),
-        cmocka_unit_test(signals_are_as_usual_in_the_program),
-        cmocka_unit_test(missing_program_is_reported),
-        cmocka_unit_test(program_beside_this_one_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

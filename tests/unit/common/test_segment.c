@@ -2,16 +2,10 @@
  * The segment: creating, attaching, rejecting damaged ones, sums, and copies of concurrently
  * written data. Both sides run in this process; every segment has a private name.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +44,8 @@ static int name_segment(void **state)
     snprintf(name, sizeof(name), "test-segment-%d", (int)getpid());
     return 0;
 }
+
+const struct test_fixture test_group_fixture = {name_segment, NULL};
 
 static int make_segment(void **state)
 {
@@ -95,11 +91,10 @@ static int make_published_segment(void **state)
 
 /* Creating and removing */
 
-static void header_describes_server(void **state)
+TEST_WITH(header_describes_server, make_published_segment, remove_segment)
 {
     const struct segment_header *header = &reader.map.header;
 
-    (void)state;
     assert_int_equal(header->magic, SEGMENT_MAGIC);
     assert_int_equal(header->major, SEGMENT_MAJOR);
     assert_int_equal(header->total_size, reader.map.size);
@@ -114,20 +109,18 @@ static void header_describes_server(void **state)
     assert_int_equal(header->section_count, SECTIONS);
 }
 
-static void test_permissions_are_0640(void **state)
+TEST_WITH(test_permissions_are_0640, make_segment, remove_segment)
 {
     mode_t mask = umask(0);
     struct stat status;
 
-    (void)state;
     umask(mask);
     assert_int_equal(fstat(segment.fd, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0640 & ~mask);
 }
 
-static void sections_do_not_overlap(void **state)
+TEST_WITH(sections_do_not_overlap, make_segment, remove_segment)
 {
-    (void)state;
     for (int a = SEGMENT_METRICS; a < SEGMENT_KIND_COUNT; a++) {
         const struct segment_section *one = &segment.section[a];
 
@@ -149,9 +142,8 @@ static void sections_do_not_overlap(void **state)
     }
 }
 
-static void blocks_are_cache_line_aligned(void **state)
+TEST_WITH(blocks_are_cache_line_aligned, make_segment, remove_segment)
 {
-    (void)state;
     for (uint32_t i = 0; i < THREADS; i++) {
         assert_int_equal((uintptr_t)segment_thread(&segment, i) % CACHE_LINE, 0);
         assert_int_equal((uintptr_t)segment_latency_of(&segment, i) % CACHE_LINE, 0);
@@ -162,9 +154,8 @@ static void blocks_are_cache_line_aligned(void **state)
         assert_int_equal((uintptr_t)segment_worker(&segment, i) % CACHE_LINE, 0);
 }
 
-static void metrics_and_states_are_described(void **state)
+TEST_WITH(metrics_and_states_are_described, make_published_segment, remove_segment)
 {
-    (void)state;
     for (uint32_t i = 0; i < METRIC_COUNT; i++) {
         const struct segment_metric *line = segment_at(&reader.map, SEGMENT_METRICS, i);
 
@@ -189,7 +180,7 @@ static void metrics_and_states_are_described(void **state)
 }
 
 /* As in an upgrade. */
-static void promoted_segment_has_the_name_of_the_old_one(void **state)
+TEST_WITH(promoted_segment_has_the_name_of_the_old_one, make_published_segment, remove_segment)
 {
     struct segment_plan plan = plan_of(name);
     struct segment old = segment;
@@ -207,7 +198,7 @@ static void promoted_segment_has_the_name_of_the_old_one(void **state)
 }
 
 /* The old server's has gone. */
-static void promoted_segment_needs_no_old_one(void **state)
+TEST(promoted_segment_needs_no_old_one)
 {
     struct segment_plan plan = plan_of(name);
 
@@ -219,7 +210,7 @@ static void promoted_segment_needs_no_old_one(void **state)
     remove_segment(state);
 }
 
-static void destroy_removes_name(void **state)
+TEST(destroy_removes_name)
 {
     make_segment(state);
     assert_true(name_exists());
@@ -229,7 +220,7 @@ static void destroy_removes_name(void **state)
 }
 
 /* A server removes only its own segment. */
-static void destroy_keeps_segment_of_new_server(void **state)
+TEST(destroy_keeps_segment_of_new_server)
 {
     struct segment old;
 
@@ -242,12 +233,11 @@ static void destroy_keeps_segment_of_new_server(void **state)
     remove_segment(state);
 }
 
-static void config_text_is_stored(void **state)
+TEST_WITH(config_text_is_stored, make_segment, remove_segment)
 {
     static char longer[SEGMENT_CONFIG_BYTES + 100];
     const char *stored = segment_at(&segment, SEGMENT_CONFIG, 0);
 
-    (void)state;
     segment_store_config(&segment, "[server]\nname = x\n");
     assert_string_equal(stored, "[server]\nname = x\n");
     memset(longer, 'c', sizeof(longer) - 1);
@@ -257,39 +247,35 @@ static void config_text_is_stored(void **state)
 
 /* Attaching */
 
-static void attach_without_segment_is_absent(void **state)
+TEST(attach_without_segment_is_absent)
 {
-    (void)state;
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
     assert_non_null(strstr(why, name));
     segment_detach(&reader);
     segment_detach(&reader); /* harmless twice */
 }
 
-static void attach_with_invalid_name_fails(void **state)
+TEST(attach_with_invalid_name_fails)
 {
     static const char *const names[] = {
         "",    "../x", ".hidden",
         "a/b", "a b",  "a-name-that-is-much-longer-than-the-longest-that-is-allowed"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         assert_int_equal(segment_attach(&reader, names[i], why, sizeof(why)), SEGMENT_INVALID);
 }
 
-static void attach_before_ready_fails(void **state)
+TEST_WITH(attach_before_ready_fails, make_segment, remove_segment)
 {
-    (void)state;
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
     assert_non_null(strstr(why, "still starting"));
 }
 
 /* Only root can play the other user. */
-static void segment_of_another_user_is_refused(void **state)
+TEST_WITH(segment_of_another_user_is_refused, make_segment, remove_segment)
 {
     char path[2 * INSTANCE_PATH_MAX];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     segment_publish(&segment);
@@ -342,7 +328,7 @@ static void damage_name(struct segment_header *header)
     memset(header->name, 'n', sizeof(header->name));
 }
 
-static void damaged_header_is_rejected(void **state)
+TEST(damaged_header_is_rejected)
 {
     static const struct {
         void (*damage)(struct segment_header *header);
@@ -370,16 +356,15 @@ static void damaged_header_is_rejected(void **state)
     }
 }
 
-static void newer_minor_is_accepted(void **state)
+TEST_WITH(newer_minor_is_accepted, make_segment, remove_segment)
 {
-    (void)state;
     segment_shared_header(&segment)->minor++;
     segment_publish(&segment);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
 }
 
 /* Every field of every section, set to invalid values. */
-static void damaged_sections_are_rejected(void **state)
+TEST(damaged_sections_are_rejected)
 {
     static const struct {
         size_t field; /* offset in struct segment_section */
@@ -417,7 +402,7 @@ static void damaged_sections_are_rejected(void **state)
 }
 
 /* A reader asks for each entry whether its slot is reserved. */
-static void table_with_more_entries_than_slots_is_rejected(void **state)
+TEST(table_with_more_entries_than_slots_is_rejected)
 {
     static const enum segment_kind kinds[] = {SEGMENT_RINGS, SEGMENT_HOST_COUNTS, SEGMENT_CACHE,
                                               SEGMENT_CLIENTS, SEGMENT_QUEUE_WAITS};
@@ -440,7 +425,7 @@ static void table_with_more_entries_than_slots_is_rejected(void **state)
     }
 }
 
-static void truncated_segment_is_rejected(void **state)
+TEST(truncated_segment_is_rejected)
 {
     static const size_t sizes[] = {
         0, 1, sizeof(struct segment_header) - 1, sizeof(struct segment_header), 4096, 100000};
@@ -456,7 +441,7 @@ static void truncated_segment_is_rejected(void **state)
     }
 }
 
-static void health_follows_master(void **state)
+TEST_WITH(health_follows_master, make_published_segment, remove_segment)
 {
     uint64_t now = clock_monotonic_ns();
     pid_t child;
@@ -487,9 +472,8 @@ static void health_follows_master(void **state)
 
 /* Slots */
 
-static void reserve_is_idempotent(void **state)
+TEST_WITH(reserve_is_idempotent, make_published_segment, remove_segment)
 {
-    (void)state;
     for (uint32_t i = 0; i < THREADS; i++)
         assert_false(segment_thread_reserved(&segment, i));
     assert_int_equal(segment_reserve_thread(&segment, 2), 0);
@@ -522,7 +506,7 @@ int wrapped_fstatvfs(int fd, struct statvfs *room)
     return room_failure;
 }
 
-static void full_file_system_reserves_nothing(void **state)
+TEST_WITH(full_file_system_reserves_nothing, make_published_segment, remove_segment)
 {
     const uint64_t needed = segment.section[SEGMENT_WORKERS].stride +
                             segment.section[SEGMENT_CLIENTS].stride +
@@ -537,7 +521,6 @@ static void full_file_system_reserves_nothing(void **state)
         {{.f_blocks = 1000}, -1, 0},
     };
 
-    (void)state;
     for (uint32_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         room_of_segment = cases[i].room;
         room_failure = cases[i].failure;
@@ -549,9 +532,8 @@ static void full_file_system_reserves_nothing(void **state)
     }
 }
 
-static void threads_are_used_by_their_worker(void **state)
+TEST_WITH(threads_are_used_by_their_worker, make_published_segment, remove_segment)
 {
-    (void)state;
     assert_int_equal(segment_threads_per_worker(&segment), THREADS);
     assert_int_equal(segment_reserve(&segment, 1, 3), 0);
     segment_use_threads(&segment, 1, 2);
@@ -669,7 +651,7 @@ static int check_pages(int (*restrict_to)(struct segment *map), bool (*is_own)(u
     return 0;
 }
 
-static void child_maps_only_the_pages_that_it_needs(void **state)
+TEST_WITH(child_maps_only_the_pages_that_it_needs, make_published_segment, remove_segment)
 {
     static const struct {
         int (*restrict_to)(struct segment *map);
@@ -678,7 +660,6 @@ static void child_maps_only_the_pages_that_it_needs(void **state)
                  {segment_restrict_logger, is_of_logger, is_any},
                  {segment_restrict_reader, is_none, is_any}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         pid_t child = fork();
         int status;
@@ -701,11 +682,10 @@ static uint64_t reserved_bytes(void)
     return (uint64_t)status.st_blocks * 512;
 }
 
-static void memory_is_reserved_per_slot(void **state)
+TEST_WITH(memory_is_reserved_per_slot, make_published_segment, remove_segment)
 {
     uint64_t before = reserved_bytes();
 
-    (void)state;
     assert_true(before >= segment.section[SEGMENT_WORKERS].offset);
     assert_true(before < segment.size);
     assert_int_equal(segment_reserve_thread(&segment, 4), 0);
@@ -716,11 +696,10 @@ static void memory_is_reserved_per_slot(void **state)
     assert_int_equal(reserved_bytes(), before); /* reading allocates no memory */
 }
 
-static void hosts_have_memory_in_reserved_slots(void **state)
+TEST_WITH(hosts_have_memory_in_reserved_slots, make_published_segment, remove_segment)
 {
     uint64_t before, page = 4096;
 
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     assert_int_equal(segment_reserve_thread(&segment, 1), 0);
     before = reserved_bytes();
@@ -740,7 +719,7 @@ static bool is_required(uint32_t kind)
 }
 
 /* Servers of other programs have no more than the required sections. */
-static void only_some_sections_are_required(void **state)
+TEST(only_some_sections_are_required)
 {
     struct sample_copy sample;
 
@@ -781,12 +760,11 @@ static void only_some_sections_are_required(void **state)
     remove_segment(state);
 }
 
-static void segment_without_hosts_is_accepted(void **state)
+TEST(segment_without_hosts_is_accepted)
 {
     struct segment_plan plan = plan_of(name);
     size_t count;
 
-    (void)state;
     plan.max_hosts = 0;
     assert_int_equal(segment_create(&segment, &plan, why, sizeof(why)), 0);
     segment_publish(&segment);
@@ -796,11 +774,10 @@ static void segment_without_hosts_is_accepted(void **state)
     remove_segment(state);
 }
 
-static void sums_include_reserved_slots_only(void **state)
+TEST_WITH(sums_include_reserved_slots_only, make_published_segment, remove_segment)
 {
     uint64_t sums[METRIC_COUNT];
 
-    (void)state;
     assert_int_equal(segment_sum(&segment, METRIC_requests), 0);
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     assert_int_equal(segment_reserve_thread(&segment, 3), 0);
@@ -826,13 +803,12 @@ static void sums_include_reserved_slots_only(void **state)
 }
 
 /* What earlier masters counted: for the master, for slot 1, and for slot 2, which is not reserved. */
-static void sums_include_earlier_masters(void **state)
+TEST_WITH(sums_include_earlier_masters, make_published_segment, remove_segment)
 {
     struct histogram *all = calloc(1, sizeof(*all)), *waits = calloc(1, sizeof(*waits));
     static const uint32_t entries[] = {0, 2, 3};
     uint64_t sums[METRIC_COUNT];
 
-    (void)state;
     assert_non_null(all);
     assert_non_null(waits);
     assert_int_equal(segment_counted_since_ns(&segment), segment.header.started_ns);
@@ -870,11 +846,10 @@ static void sums_include_earlier_masters(void **state)
     free(waits);
 }
 
-static void host_totals_include_earlier_masters(void **state)
+TEST_WITH(host_totals_include_earlier_masters, make_published_segment, remove_segment)
 {
     struct host_totals totals;
 
-    (void)state;
     segment_store_host(&segment, 1, 77, "one.example");
     assert_int_equal(segment_reserve_earlier_hosts(&segment, 2), 0);
     assert_null(segment_earlier_host(&reader.map, 2));
@@ -887,12 +862,11 @@ static void host_totals_include_earlier_masters(void **state)
 }
 
 /* Another server: metrics have other offsets or lines, and one is missing. */
-static void metrics_are_found_by_name(void **state)
+TEST_WITH(metrics_are_found_by_name, make_segment, remove_segment)
 {
     struct segment_metric *requests, *closed, *started, *lines, moved;
     uint32_t swapped;
 
-    (void)state;
     started = segment_at(&segment, SEGMENT_METRICS, METRIC_workers_started);
     lines = segment_at(&segment, SEGMENT_METRICS, METRIC_log_lines);
     moved = *started;
@@ -917,13 +891,12 @@ static void metrics_are_found_by_name(void **state)
 }
 
 /* Its offset, scope or name is not one of its section. */
-static void invalid_metric_counts_as_absent(void **state)
+TEST_WITH(invalid_metric_counts_as_absent, make_segment, remove_segment)
 {
     struct segment_metric *line = segment_at(&segment, SEGMENT_METRICS, METRIC_requests);
     const struct segment_metric intact = *line;
     struct segment_metric wrong[4] = {intact, intact, intact, intact};
 
-    (void)state;
     wrong[0].offset = (uint32_t)segment.section[SEGMENT_THREADS].entry_size;
     wrong[1].offset = UINT32_MAX - 7;
     wrong[2].offset++;
@@ -938,11 +911,10 @@ static void invalid_metric_counts_as_absent(void **state)
     }
 }
 
-static void latency_is_summed(void **state)
+TEST_WITH(latency_is_summed, make_published_segment, remove_segment)
 {
     struct histogram *all = calloc(1, sizeof(*all)), *one = calloc(1, sizeof(*one));
 
-    (void)state;
     assert_non_null(all);
     assert_non_null(one);
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
@@ -962,7 +934,7 @@ static void latency_is_summed(void **state)
     free(one);
 }
 
-static void cache_hits_by_worker_and_entry(void **state)
+TEST_WITH(cache_hits_by_worker_and_entry, make_published_segment, remove_segment)
 {
     static const struct {
         uint32_t thread, slot;
@@ -973,7 +945,6 @@ static void cache_hits_by_worker_and_entry(void **state)
         {0, 4, 77, 9},                                          /* another slot */
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(hits); i++) {
         struct segment_hits *line;
 
@@ -991,14 +962,13 @@ static void cache_hits_by_worker_and_entry(void **state)
 
 /* Texts, activities, cache entries */
 
-static void text_is_stored_in_words(void **state)
+TEST(text_is_stored_in_words)
 {
     static const char *const texts[] = {
         "", "a", "1234567", "12345678", "123456789", "123456789012345", "12345678901234567890123"};
     _Atomic uint64_t words[3];
     char text[sizeof(words)];
 
-    (void)state;
     memset((void *)words, 0xff, sizeof(words));
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         segment_store_text(words, ARRAY_LENGTH(words), texts[i], strlen(texts[i]));
@@ -1010,12 +980,11 @@ static void text_is_stored_in_words(void **state)
     assert_string_equal(text, "12345678901234567890123"); /* cut and terminated */
 }
 
-static void activity_is_copied(void **state)
+TEST_WITH(activity_is_copied, make_published_segment, remove_segment)
 {
     struct segment_activity *activity;
     struct activity_copy copy;
 
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     activity = &segment_thread(&segment, 0)->activity;
     atomic_store(&activity->tid, 4711);
@@ -1043,12 +1012,11 @@ static void activity_is_copied(void **state)
 
 /* A writer died during a change: readers do not block, and its successor recovers.
  */
-static void activity_of_dead_writer_is_recovered(void **state)
+TEST(activity_of_dead_writer_is_recovered)
 {
     struct segment_activity activity = {.sequence = 7, .state = THREAD_STATE_LOCK};
     struct activity_copy copy;
 
-    (void)state;
     assert_false(segment_read_activity(&activity, &copy));
     assert_int_equal(copy.state, THREAD_STATE_LOCK);
     segment_activity_work(&activity, THREAD_STATE_READ, 1, "x", 1);
@@ -1056,12 +1024,11 @@ static void activity_of_dead_writer_is_recovered(void **state)
     assert_int_equal(copy.state, THREAD_STATE_READ);
 }
 
-static void cache_entry_is_copied(void **state)
+TEST_WITH(cache_entry_is_copied, make_published_segment, remove_segment)
 {
     struct segment_cache_entry *entry;
     struct cache_copy copy;
 
-    (void)state;
     assert_int_equal(segment_reserve_worker(&segment, 0), 0);
     entry = &segment_cache(&segment, 0)[CACHE_ENTRIES - 1];
     assert_false(segment_read_cache(entry, &copy));
@@ -1142,12 +1109,11 @@ static void *look_often(void *argument)
     return NULL;
 }
 
-static void concurrent_copies_are_consistent(void **state)
+TEST(concurrent_copies_are_consistent)
 {
     struct copies copies[2] = {{0}, {0}};
     pthread_t writer, readers[2];
 
-    (void)state;
     atomic_store(&writing, true);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&readers[i], NULL, look_often, &copies[i]), 0);
@@ -1188,13 +1154,12 @@ static void write_sample(uint64_t number)
                           memory_order_release);
 }
 
-static void history_keeps_last_samples(void **state)
+TEST_WITH(history_keeps_last_samples, make_published_segment, remove_segment)
 {
     struct sample_copy copy;
     char letters[THREADS + 1] = "";
     uint64_t last = SEGMENT_HISTORY_SAMPLES + 5;
 
-    (void)state;
     assert_int_equal(segment_samples(&reader), 0);
     assert_false(segment_read_sample(&reader, 0, &copy, letters, sizeof(letters)));
     for (uint64_t number = 0; number <= last; number++)
@@ -1212,11 +1177,10 @@ static void history_keeps_last_samples(void **state)
         segment_read_sample(&reader, last, &copy, letters, 2)); /* at most as many as requested */
 }
 
-static void incomplete_sample_is_not_read(void **state)
+TEST_WITH(incomplete_sample_is_not_read, make_published_segment, remove_segment)
 {
     struct sample_copy copy;
 
-    (void)state;
     write_sample(0);
     assert_true(segment_read_sample(&reader, 0, &copy, NULL, 0));
     atomic_store(&segment_sample(&segment, 0)->number, 0);
@@ -1240,13 +1204,12 @@ static bool sample_is_of(const struct sample_copy *copy, uint64_t number)
     return copy->time_ns == number * NS_PER_S;
 }
 
-static void concurrent_samples_are_consistent(void **state)
+TEST_WITH(concurrent_samples_are_consistent, make_published_segment, remove_segment)
 {
     struct sample_copy copy;
     pthread_t writer;
     uint64_t mixed = 0;
 
-    (void)state;
     write_sample(0);
     atomic_store(&writing, true);
     assert_int_equal(pthread_create(&writer, NULL, write_samples, NULL), 0);
@@ -1260,11 +1223,10 @@ static void concurrent_samples_are_consistent(void **state)
     assert_int_equal(mixed, 0);
 }
 
-static void sample_percentiles(void **state)
+TEST_WITH(sample_percentiles, make_published_segment, remove_segment)
 {
     struct sample_copy copy = {0};
 
-    (void)state;
     assert_int_equal(sample_percentile(&copy, 50), 0);
     write_sample(0);
     assert_true(segment_read_sample(&reader, 0, &copy, NULL, 0));
@@ -1272,60 +1234,4 @@ static void sample_percentiles(void **state)
     assert_in_range(sample_percentile(&copy, 90), 1000, 1250);
     assert_int_equal(sample_percentile(&copy, 91), 5000); /* at most the maximum */
     assert_int_equal(sample_percentile(&copy, 100), 5000);
-}
-
-#define CREATED_TEST(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
-#define PUBLISHED_TEST(test)                                                                       \
-    cmocka_unit_test_setup_teardown(test, make_published_segment, remove_segment)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PUBLISHED_TEST(header_describes_server),
-        CREATED_TEST(test_permissions_are_0640),
-        CREATED_TEST(sections_do_not_overlap),
-        CREATED_TEST(blocks_are_cache_line_aligned),
-        PUBLISHED_TEST(metrics_and_states_are_described),
-        PUBLISHED_TEST(promoted_segment_has_the_name_of_the_old_one),
-        cmocka_unit_test(promoted_segment_needs_no_old_one),
-        cmocka_unit_test(destroy_removes_name),
-        cmocka_unit_test(destroy_keeps_segment_of_new_server),
-        CREATED_TEST(config_text_is_stored),
-        cmocka_unit_test(attach_without_segment_is_absent),
-        cmocka_unit_test(attach_with_invalid_name_fails),
-        CREATED_TEST(attach_before_ready_fails),
-        CREATED_TEST(segment_of_another_user_is_refused),
-        cmocka_unit_test(damaged_header_is_rejected),
-        CREATED_TEST(newer_minor_is_accepted),
-        cmocka_unit_test(damaged_sections_are_rejected),
-        cmocka_unit_test(table_with_more_entries_than_slots_is_rejected),
-        cmocka_unit_test(truncated_segment_is_rejected),
-        PUBLISHED_TEST(health_follows_master),
-        PUBLISHED_TEST(reserve_is_idempotent),
-        PUBLISHED_TEST(full_file_system_reserves_nothing),
-        PUBLISHED_TEST(threads_are_used_by_their_worker),
-        PUBLISHED_TEST(child_maps_only_the_pages_that_it_needs),
-        PUBLISHED_TEST(memory_is_reserved_per_slot),
-        PUBLISHED_TEST(hosts_have_memory_in_reserved_slots),
-        cmocka_unit_test(only_some_sections_are_required),
-        cmocka_unit_test(segment_without_hosts_is_accepted),
-        PUBLISHED_TEST(sums_include_reserved_slots_only),
-        PUBLISHED_TEST(sums_include_earlier_masters),
-        PUBLISHED_TEST(host_totals_include_earlier_masters),
-        CREATED_TEST(metrics_are_found_by_name),
-        CREATED_TEST(invalid_metric_counts_as_absent),
-        PUBLISHED_TEST(latency_is_summed),
-        PUBLISHED_TEST(cache_hits_by_worker_and_entry),
-        cmocka_unit_test(text_is_stored_in_words),
-        PUBLISHED_TEST(activity_is_copied),
-        cmocka_unit_test(activity_of_dead_writer_is_recovered),
-        PUBLISHED_TEST(cache_entry_is_copied),
-        cmocka_unit_test(concurrent_copies_are_consistent),
-        PUBLISHED_TEST(history_keeps_last_samples),
-        PUBLISHED_TEST(incomplete_sample_is_not_read),
-        PUBLISHED_TEST(concurrent_samples_are_consistent),
-        PUBLISHED_TEST(sample_percentiles),
-    };
-
-    return cmocka_run_group_tests(tests, name_segment, NULL);
 }

@@ -2,14 +2,8 @@
 #include "common/server_status.h"
 
 #include "common/clock.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { RATE = 300 };
 
@@ -27,6 +21,8 @@ static int remove_segment(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {make_segment, remove_segment};
 
 /* Sample NUMBER of the history, a second after the one before, with RATE more requests. */
 static void store_sample(uint64_t number)
@@ -49,9 +45,8 @@ static void expect_rate(json_t *expected)
     json_decref(status);
 }
 
-static void rate_is_that_between_the_last_two_samples(void **state)
+TEST(rate_is_that_between_the_last_two_samples)
 {
-    (void)state;
     expect_rate(json_null());
     store_sample(0);
     expect_rate(json_null());
@@ -60,9 +55,8 @@ static void rate_is_that_between_the_last_two_samples(void **state)
 }
 
 /* The master sets the number of a sample to 0 before it changes the values. */
-static void rate_is_null_while_a_sample_is_written(void **state)
+TEST(rate_is_null_while_a_sample_is_written)
 {
-    (void)state;
     for (uint64_t written = 0; written < 2; written++) {
         store_sample(0);
         store_sample(1);
@@ -71,11 +65,10 @@ static void rate_is_null_while_a_sample_is_written(void **state)
     }
 }
 
-static void queue_waits_are_those_of_all_workers(void **state)
+TEST(queue_waits_are_those_of_all_workers)
 {
     json_t *status = server_status(&segment);
 
-    (void)state;
     assert_true(json_is_null(json_object_get(json_object_get(status, "queue_wait_ns"), "p99")));
     json_decref(status);
     for (uint32_t i = 0; i < 2; i++) {
@@ -93,18 +86,4 @@ static void queue_waits_are_those_of_all_workers(void **state)
     assert_int_equal(segment_sum(&segment, METRIC_queue_oldest), 8);
     assert_int_equal(segment_sum(&segment, METRIC_queue_length), 2);
     json_decref(status);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rate_is_that_between_the_last_two_samples, make_segment,
-                                        remove_segment),
-        cmocka_unit_test_setup_teardown(rate_is_null_while_a_sample_is_written, make_segment,
-                                        remove_segment),
-        cmocka_unit_test_setup_teardown(queue_waits_are_those_of_all_workers, make_segment,
-                                        remove_segment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* "Did you mean": the nearest word. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +12,7 @@ static const char *const words[] = {"listen",  "root",      "index",         "pr
                                     "threads", "keepalive", "max_entries",   "max_object",
                                     "level",   "on",        "header_timeout"};
 
-static void nearest_word_by_edit_distance(void **state)
+TEST(nearest_word_by_edit_distance)
 {
     static const struct {
         const char *typed;
@@ -51,7 +45,6 @@ static void nearest_word_by_edit_distance(void **state)
         {"a-word-that-is-longer-than-any-word-that-the-module-cares-to-compare-at-all", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *found = nearest_word(cases[i].typed, words, ARRAY_LENGTH(words));
 
@@ -61,22 +54,20 @@ static void nearest_word_by_edit_distance(void **state)
     }
 }
 
-static void nearest_word_prefers_first(void **state)
+TEST(nearest_word_prefers_first)
 {
     static const char *const equals[] = {"cat", "bat", "hat"};
 
-    (void)state;
     assert_string_equal(nearest_word("rat", equals, ARRAY_LENGTH(equals)), "cat");
     assert_string_equal(nearest_word("hat", equals, ARRAY_LENGTH(equals)), "hat");
 }
 
-static void nearest_word_of_no_words_is_null(void **state)
+TEST(nearest_word_of_no_words_is_null)
 {
-    (void)state;
     assert_null(nearest_word("listen", words, 0));
 }
 
-static void unknown_word_gets_advice(void **state)
+TEST(unknown_word_gets_advice)
 {
     static const struct {
         const char *typed;
@@ -92,7 +83,6 @@ static void unknown_word_gets_advice(void **state)
     } table[] = {{1, "root"}, {2, NULL}, {3, "listen"}};
     char text[DID_YOU_MEAN_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_string_equal(
             did_you_mean(text, cases[i].typed, WORD_LIST(words, ARRAY_LENGTH(words)), "; see -h"),
@@ -115,9 +105,8 @@ static double figure_of(enum figure figure, const double *values)
     return figure_value(figure, value_in, values);
 }
 
-static void each_status_counts_in_its_class(void **state)
+TEST(each_status_counts_in_its_class)
 {
-    (void)state;
     for (int i = 0; i < STATUS_METRICS; i++) {
         double values[METRIC_COUNT] = {0};
         int class = status_metrics[i].status / 100;
@@ -131,9 +120,8 @@ static void each_status_counts_in_its_class(void **state)
     }
 }
 
-static void each_status_has_a_metric_of_its_name(void **state)
+TEST(each_status_has_a_metric_of_its_name)
 {
-    (void)state;
     for (int i = 0; i < STATUS_METRICS; i++) {
         const struct metric_info *info = &metric_table[status_metrics[i].metric];
 
@@ -142,18 +130,17 @@ static void each_status_has_a_metric_of_its_name(void **state)
     }
 }
 
-static void ratios_without_a_denominator_are_nan(void **state)
+TEST(ratios_without_a_denominator_are_nan)
 {
     static const enum figure ratios[] = {FIGURE_response_time_mean, FIGURE_keepalive_ratio,
                                          FIGURE_cache_hit_ratio, FIGURE_offload_wait_mean};
     const double zero[METRIC_COUNT] = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ratios) / sizeof(ratios[0]); i++)
         assert_true(isnan(figure_of(ratios[i], zero)));
 }
 
-static void ratios_are_quotients(void **state)
+TEST(ratios_are_quotients)
 {
     const double values[METRIC_COUNT] = {[METRIC_requests] = 8,
                                          [METRIC_response_time] = 4000,
@@ -161,33 +148,14 @@ static void ratios_are_quotients(void **state)
                                          [METRIC_cache_hits] = 9,
                                          [METRIC_cache_misses] = 1};
 
-    (void)state;
     assert_true(figure_of(FIGURE_response_time_mean, values) == 500);
     assert_true(figure_of(FIGURE_keepalive_ratio, values) == 0.75);
     assert_true(figure_of(FIGURE_cache_hit_ratio, values) == 0.9);
 }
 
-static void rates_are_per_second(void **state)
+TEST(rates_are_per_second)
 {
-    (void)state;
     assert_true(figure_rate(100, 150, NS_PER_S / 2) == 100);
     assert_true(figure_rate(150, 100, NS_PER_S) == 0); /* reset */
     assert_true(isnan(figure_rate(100, 150, 0)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest_word_by_edit_distance),
-        cmocka_unit_test(nearest_word_prefers_first),
-        cmocka_unit_test(nearest_word_of_no_words_is_null),
-        cmocka_unit_test(unknown_word_gets_advice),
-        cmocka_unit_test(each_status_counts_in_its_class),
-        cmocka_unit_test(each_status_has_a_metric_of_its_name),
-        cmocka_unit_test(ratios_without_a_denominator_are_nan),
-        cmocka_unit_test(ratios_are_quotients),
-        cmocka_unit_test(rates_are_per_second),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

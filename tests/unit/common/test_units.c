@@ -1,14 +1,8 @@
 /* Parsing and formatting of numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -33,7 +27,7 @@ static void run_parser(parser *parse, const struct parse_case *cases, size_t cou
     }
 }
 
-static void parse_size(void **state)
+TEST(parse_size)
 {
     static const struct parse_case cases[] = {
         {"0", 0},
@@ -70,11 +64,10 @@ static void parse_size(void **state)
         {"1e400", REFUSED},
     };
 
-    (void)state;
     run_parser(units_parse_size, cases, ARRAY_LENGTH(cases));
 }
 
-static void parse_time(void **state)
+TEST(parse_time)
 {
     static const struct parse_case cases[] = {
         {"500ms", 500},   {"30s", 30000},   {"5m", 300000},     {"1h", 3600000},    {"0", 0},
@@ -83,11 +76,10 @@ static void parse_time(void **state)
         {"5 s", REFUSED}, {"5ss", REFUSED}, {"5m30s", REFUSED},
     };
 
-    (void)state;
     run_parser(units_parse_time_ms, cases, ARRAY_LENGTH(cases));
 }
 
-static void parse_count(void **state)
+TEST(parse_count)
 {
     static const struct parse_case cases[] = {
         {"50000", 50000}, {"50k", 50000}, {"2m", 2000000},      {"2M", 2000000},
@@ -95,11 +87,10 @@ static void parse_count(void **state)
         {"5g", REFUSED},  {"", REFUSED},  {"12,5k", REFUSED},
     };
 
-    (void)state;
     run_parser(units_parse_count, cases, ARRAY_LENGTH(cases));
 }
 
-static void parse_number(void **state)
+TEST(parse_number)
 {
     static const struct parse_case cases[] = {
         {"0", 0},
@@ -115,7 +106,6 @@ static void parse_number(void **state)
         {"0x1", REFUSED},
     };
 
-    (void)state;
     run_parser(units_parse_number, cases, ARRAY_LENGTH(cases));
 }
 
@@ -136,7 +126,7 @@ static void run_formatter(formatter *format, const struct format_case *cases, si
     }
 }
 
-static void format_bytes(void **state)
+TEST(format_bytes)
 {
     static const struct format_case cases[] = {
         {0, "0"},
@@ -153,11 +143,10 @@ static void format_bytes(void **state)
         {3.0 * 1024 * 1024 * 1024 * 1024, "3.00 TiB"},
     };
 
-    (void)state;
     run_formatter(units_format_bytes, cases, ARRAY_LENGTH(cases));
 }
 
-static void format_count(void **state)
+TEST(format_count)
 {
     static const struct format_case cases[] = {
         {0, "0"},        {1, "1"},         {987, "987"},      {999.4, "999"},     {999.5, "1.00k"},
@@ -166,11 +155,10 @@ static void format_count(void **state)
         {7e12, "7.00T"}, {7e15, "7.00P"},  {7e18, "7.00E"},
     };
 
-    (void)state;
     run_formatter(units_format_count, cases, ARRAY_LENGTH(cases));
 }
 
-static void format_ns(void **state)
+TEST(format_ns)
 {
     static const struct format_case cases[] = {
         {0, "0"},
@@ -186,7 +174,6 @@ static void format_ns(void **state)
         {7500e9, "2h 05m"},
     };
 
-    (void)state;
     run_formatter(units_format_ns, cases, ARRAY_LENGTH(cases));
 }
 
@@ -205,7 +192,7 @@ static void run_exact(exact_formatter *format, const struct exact_case *cases, s
         assert_string_equal(format(text, sizeof(text), cases[i].value), cases[i].expected);
 }
 
-static void format_utc(void **state)
+TEST(format_utc)
 {
     static const struct {
         int64_t time_s;
@@ -216,12 +203,11 @@ static void format_utc(void **state)
                  {INT64_MIN, "?"}};
     char text[UNITS_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_string_equal(units_format_utc(text, sizeof(text), cases[i].time_s), cases[i].text);
 }
 
-static void format_age(void **state)
+TEST(format_age)
 {
     static const struct exact_case cases[] = {
         {0, "0 s"},
@@ -235,7 +221,6 @@ static void format_age(void **state)
         {(6 * 86400 + 3 * 3600) * NS_PER_S, "6d 03h"},
     };
 
-    (void)state;
     run_exact(units_format_age, cases, ARRAY_LENGTH(cases));
 }
 
@@ -254,7 +239,7 @@ static void run_round_trip(exact_formatter *format, parser *parse, const struct 
     }
 }
 
-static void format_size(void **state)
+TEST(format_size)
 {
     static const struct exact_case cases[] = {
         {0, "0"},
@@ -268,26 +253,23 @@ static void format_size(void **state)
         {UINT64_C(2048) << 40, "2048T"},
     };
 
-    (void)state;
     run_round_trip(units_format_size, units_parse_size, cases, ARRAY_LENGTH(cases));
 }
 
-static void format_time(void **state)
+TEST(format_time)
 {
     static const struct exact_case cases[] = {
         {0, "0"},       {500, "500ms"}, {1000, "1s"},    {1500, "1500ms"}, {30000, "30s"},
         {90000, "90s"}, {300000, "5m"}, {3600000, "1h"}, {5400000, "90m"},
     };
 
-    (void)state;
     run_round_trip(units_format_time_ms, units_parse_time_ms, cases, ARRAY_LENGTH(cases));
 }
 
-static void small_buffers_are_terminated(void **state)
+TEST(small_buffers_are_terminated)
 {
     char text[8];
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     units_format_bytes(text, 4, 1536);
     assert_string_equal(text, "1.5");
@@ -298,18 +280,4 @@ static void small_buffers_are_terminated(void **state)
     units_format_size(text, 2, 1500);
     assert_string_equal(text, "1");
     assert_int_equal(text[2], 'x');
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_size),   cmocka_unit_test(parse_time),
-        cmocka_unit_test(parse_count),  cmocka_unit_test(parse_number),
-        cmocka_unit_test(format_bytes), cmocka_unit_test(format_count),
-        cmocka_unit_test(format_ns),    cmocka_unit_test(format_utc),
-        cmocka_unit_test(format_age),   cmocka_unit_test(format_size),
-        cmocka_unit_test(format_time),  cmocka_unit_test(small_buffers_are_terminated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 #include "common/macros.h"
 #include "daemon/config/options.h"
 #include "daemon/sandbox/sandbox.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -140,11 +134,12 @@ static int leave_directory(void **state)
     return chdir("/") == 0 ? rmdir(*state) : -1;
 }
 
-static void check_names_the_file_and_dump_prints_its_content(void **state)
+const struct test_fixture test_group_fixture = {enter_directory, leave_directory};
+
+TEST(check_names_the_file_and_dump_prints_its_content)
 {
     const struct result *result;
 
-    (void)state;
     check("-t -o server.listen=127.0.0.1:0", EXIT_SUCCESS,
           "webserverd: the configuration (defaults) is valid\n", "");
     check("-t -f good.ini", EXIT_SUCCESS, "webserverd: the configuration good.ini is valid\n", "");
@@ -155,9 +150,8 @@ static void check_names_the_file_and_dump_prints_its_content(void **state)
     assert_int_equal(result->status, EXIT_SUCCESS);
 }
 
-static void check_names_addresses_that_only_root_can_open(void **state)
+TEST(check_names_addresses_that_only_root_can_open)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     check(
@@ -168,7 +162,7 @@ static void check_names_addresses_that_only_root_can_open(void **state)
         "");
 }
 
-static void check_fails_where_a_start_would(void **state)
+TEST(check_fails_where_a_start_would)
 {
     static const struct {
         const char *option, *message;
@@ -215,11 +209,10 @@ static void check_fails_where_a_start_would(void **state)
     assert_int_equal(access("access.log", F_OK), -1); /* it creates nothing */
 }
 
-static void faulty_configuration_fails_whatever_the_action(void **state)
+TEST(faulty_configuration_fails_whatever_the_action)
 {
     static const char *const actions[] = {"", "-d", "-t", "-T"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
         const struct result *result;
         char line[64];
@@ -238,7 +231,7 @@ static const char no_descriptors[] =
 
 #define TLS "-o server.listen=https://127.0.0.1:0 -o tls.certificate=localhost.pem -o tls.key="
 
-static void check_reads_certificates_and_keys(void **state)
+TEST(check_reads_certificates_and_keys)
 {
     static const char note[] =
         "note: %s/localhost.key: only root can read this key; a service of another user needs "
@@ -246,7 +239,6 @@ static void check_reads_certificates_and_keys(void **state)
     static const char valid[] = "webserverd: the configuration (defaults) is valid\n";
     char path[256], expected[1024];
 
-    (void)state;
     assert_non_null(getcwd(path, sizeof(path)));
     snprintf(expected, sizeof(expected), "%s", valid);
     if (geteuid() == 0)
@@ -259,12 +251,11 @@ static void check_reads_certificates_and_keys(void **state)
 }
 
 /* In a child, because the limit cannot be raised again. */
-static void check_refuses_logs_without_descriptors(void **state)
+TEST(check_refuses_logs_without_descriptors)
 {
     pid_t child = fork();
     int status;
 
-    (void)state;
     if (child == 0) {
         const struct rlimit few = {51, 51};
 
@@ -320,7 +311,7 @@ static void check_as_service(const char *unit_files, const char *properties, con
     assert_int_equal(unlink("systemctl"), 0);
 }
 
-static void check_as_service_names_what_the_service_cannot_open(void **state)
+TEST(check_as_service_names_what_the_service_cannot_open)
 {
     static const char *const faults[] = {
         "note: checked as webserverd.service: user daemon (1), no capabilities\n",
@@ -346,7 +337,6 @@ static void check_as_service_names_what_the_service_cannot_open(void **state)
                                    "SystemCallFilter=read write\n";
     char path[256], changed[1024];
 
-    (void)state;
     if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0)
         skip();
     assert_int_equal(chmod("localhost.key", 0600), 0);
@@ -373,60 +363,37 @@ static void check_as_service_names_what_the_service_cannot_open(void **state)
     check("-A", OPTIONS_EXIT_USAGE, "", "webserverd: --as-service needs -t\ntry webserverd -h\n");
 }
 
-static void certificate_that_exists_is_not_replaced(void **state)
+TEST(certificate_that_exists_is_not_replaced)
 {
-    (void)state;
     check("-S .", EXIT_FAILURE, "",
           "webserverd: cannot create ./localhost.key: File exists (it is not replaced: remove it, "
           "or name another directory)\n");
 }
 
-static void version_names_the_sandbox(void **state)
+TEST(version_names_the_sandbox)
 {
     char sandbox[64], expected[256];
 
-    (void)state;
     sandbox_describe(sandbox, sizeof(sandbox));
     snprintf(expected, sizeof(expected), "webserverd %s\nsandbox of workers: %s\n",
              WEBSERVERD_VERSION, sandbox);
     check("-V", EXIT_SUCCESS, expected, "");
 }
 
-static void help_prints_usage_and_unknown_option_is_an_error(void **state)
+TEST(help_prints_usage_and_unknown_option_is_an_error)
 {
     const struct result *result = call_main("-h");
 
-    (void)state;
     assert_string_equal(result->err, "");
     assert_memory_equal(result->out, "usage: webserverd ", 18);
     assert_int_equal(result->status, EXIT_SUCCESS);
     check("-z", OPTIONS_EXIT_USAGE, "", "webserverd: unknown option -z\ntry webserverd -h\n");
 }
 
-static void failure_to_run_in_the_background_is_reported(void **state)
+TEST(failure_to_run_in_the_background_is_reported)
 {
-    (void)state;
     fork_fails = true;
     check("-d -f good.ini", EXIT_FAILURE, "",
           "webserverd: cannot run in the background: Too many open files\n");
     fork_fails = false;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_names_the_file_and_dump_prints_its_content),
-        cmocka_unit_test(check_names_addresses_that_only_root_can_open),
-        cmocka_unit_test(check_fails_where_a_start_would),
-        cmocka_unit_test(faulty_configuration_fails_whatever_the_action),
-        cmocka_unit_test(check_reads_certificates_and_keys),
-        cmocka_unit_test(check_refuses_logs_without_descriptors),
-        cmocka_unit_test(check_as_service_names_what_the_service_cannot_open),
-        cmocka_unit_test(certificate_that_exists_is_not_replaced),
-        cmocka_unit_test(version_names_the_sandbox),
-        cmocka_unit_test(help_prints_usage_and_unknown_option_is_an_error),
-        cmocka_unit_test(failure_to_run_in_the_background_is_reported),
-    };
-
-    return cmocka_run_group_tests(tests, enter_directory, leave_directory);
 }

@@ -4,6 +4,7 @@
 
 #include "loadgen/cli/options.h"
 #include "loadgen/sweep/sweep.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>

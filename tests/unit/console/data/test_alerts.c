@@ -1,16 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/data/alerts.h"
+#include "tests/test.h"
 
 #include <string.h>
 
-static void rules_are_read_with_units(void **state)
+TEST(rules_are_read_with_units)
 {
     static const struct {
         const char *text, *normal;
@@ -33,7 +27,6 @@ static void rules_are_read_with_units(void **state)
         {"log dropping for 1s", "log dropping for 1s", 0, NS_PER_S, false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct alert_rule rule;
         char why[256] = "";
@@ -48,7 +41,7 @@ static void rules_are_read_with_units(void **state)
     }
 }
 
-static void invalid_rules_are_explained(void **state)
+TEST(invalid_rules_are_explained)
 {
     static const struct {
         const char *text, *why;
@@ -67,7 +60,6 @@ static void invalid_rules_are_explained(void **state)
         {"5xx > 1% for x", "invalid duration 'x'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct alert_rule rule;
         char why[256] = "";
@@ -96,13 +88,12 @@ static enum alert_change at(struct alerts *alerts, uint64_t second, uint64_t dep
     return alerts->recorded > recorded ? alerts_record(alerts, 0)->change : ALERT_SAME;
 }
 
-static void alert_begins_after_its_time_and_ends_after_a_pause(void **state)
+TEST(alert_begins_after_its_time_and_ends_after_a_pause)
 {
     static struct alerts alerts;
     char why[256];
     size_t more;
 
-    (void)state;
     model = model_create();
     assert_int_equal(alerts_add(&alerts, "queue > 100 for 3s", why, sizeof(why)), 0);
     assert_null(alerts_worst(&alerts, &more));
@@ -163,7 +154,7 @@ static void begin_health(struct alerts *alerts)
     model = model_create();
 }
 
-static void default_rules_name_the_cause(void **state)
+TEST(default_rules_name_the_cause)
 {
     static const struct {
         struct growth rates[3];
@@ -197,7 +188,6 @@ static void default_rules_name_the_cause(void **state)
     static struct alerts alerts;
     static struct marks marks;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin_health(&alerts);
         snapshot.sums[METRIC_requests] = 1000;
@@ -215,14 +205,13 @@ static void default_rules_name_the_cause(void **state)
     }
 }
 
-static void dead_worker_is_named_until_it_is_acknowledged(void **state)
+TEST(dead_worker_is_named_until_it_is_acknowledged)
 {
     static struct alerts alerts;
     static struct marks marks;
     static struct histogram queue_waits[3];
     struct worker_sample worker = {.slot = 2, .pid = 9, .state = WORKER_SERVING};
 
-    (void)state;
     marks_add(&marks, MARK_crash, 7, "worker 2 (pid 8) was killed by signal 9: starting another");
     begin_health(&alerts);
     snapshot.workers = &worker;
@@ -244,12 +233,11 @@ static void dead_worker_is_named_until_it_is_acknowledged(void **state)
     model_destroy(model);
 }
 
-static void dead_logger_is_named(void **state)
+TEST(dead_logger_is_named)
 {
     static struct alerts alerts;
     static struct marks marks;
 
-    (void)state;
     begin_health(&alerts);
     assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
     marks_add(&marks, MARK_crash, 7, "the logger (pid 8) was killed by signal 9: starting another");
@@ -261,7 +249,7 @@ static void dead_logger_is_named(void **state)
 }
 
 /* Also if no connection and no line is dropped. */
-static void long_waits_for_queue_and_log_are_named(void **state)
+TEST(long_waits_for_queue_and_log_are_named)
 {
     static const struct {
         uint64_t length, oldest_ms, log_wait_ms;
@@ -275,7 +263,6 @@ static void long_waits_for_queue_and_log_are_named(void **state)
     static struct marks marks;
     static struct histogram queue_waits[3], latency;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct worker_sample worker = {
             .state = WORKER_SERVING,
@@ -300,7 +287,7 @@ static void long_waits_for_queue_and_log_are_named(void **state)
 }
 
 /* What does not run or answer is named, by its process if that is stopped. */
-static void stopped_worker_and_silent_thread_are_named(void **state)
+TEST(stopped_worker_and_silent_thread_are_named)
 {
     static const struct {
         bool stopped, logger_stopped;
@@ -325,7 +312,6 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
     static struct alerts alerts;
     static struct marks marks;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct worker_sample worker = {
             .slot = 2, .pid = 9, .state = WORKER_SERVING, .silent_ns = cases[i].worker_silent_ns};
@@ -356,7 +342,7 @@ static void stopped_worker_and_silent_thread_are_named(void **state)
 }
 
 /* Threads that wake up wait a little; at full load they wait much, but no response is late. */
-static void cpu_is_short_only_if_responses_are_late(void **state)
+TEST(cpu_is_short_only_if_responses_are_late)
 {
     static const struct {
         float server, machine, stolen;
@@ -378,7 +364,6 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
     size_t more;
     char text[ALERT_WORDS_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct alert_facts now = {.processes = &table};
         const struct alert *worst;
@@ -405,12 +390,11 @@ static void cpu_is_short_only_if_responses_are_late(void **state)
 }
 
 /* A rule that stays keeps its state; the default rules stay. */
-static void user_rules_are_replaced(void **state)
+TEST(user_rules_are_replaced)
 {
     static struct alerts alerts;
     static struct marks marks;
 
-    (void)state;
     begin_health(&alerts);
     alerts_set_list(&alerts, "queue > 100; p99 > 1s");
     assert_int_equal(alerts.count, HEALTH_RULES + 2);
@@ -426,12 +410,11 @@ static void user_rules_are_replaced(void **state)
     model_destroy(model);
 }
 
-static void list_is_written_as_it_is_read(void **state)
+TEST(list_is_written_as_it_is_read)
 {
     static struct alerts alerts;
     char list[ALERT_LIST_BYTES], why[256];
 
-    (void)state;
     assert_int_equal(alerts_add_list(&alerts, "p99>1ms;queue > 5 ; p99 > 1ms;", why, sizeof(why)),
                      0);
     alerts_write(&alerts, list, sizeof(list));
@@ -441,23 +424,4 @@ static void list_is_written_as_it_is_read(void **state)
     alerts_write(&alerts, list, sizeof(list));
     assert_string_equal(list, "queue > 5");
     assert_int_equal(alerts_add_list(&alerts, "5xx > 1%; nonsense", why, sizeof(why)), -1);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_read_with_units),
-        cmocka_unit_test(invalid_rules_are_explained),
-        cmocka_unit_test(alert_begins_after_its_time_and_ends_after_a_pause),
-        cmocka_unit_test(default_rules_name_the_cause),
-        cmocka_unit_test(dead_worker_is_named_until_it_is_acknowledged),
-        cmocka_unit_test(dead_logger_is_named),
-        cmocka_unit_test(long_waits_for_queue_and_log_are_named),
-        cmocka_unit_test(stopped_worker_and_silent_thread_are_named),
-        cmocka_unit_test(cpu_is_short_only_if_responses_are_late),
-        cmocka_unit_test(user_rules_are_replaced),
-        cmocka_unit_test(list_is_written_as_it_is_read),
-    };
-
-    return cmocka_run_group_tests_name("alerts", tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Child processes: progress lines, output, commands, end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/data/child.h"
+
+#include "tests/test.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -30,6 +25,8 @@ static int end(void **state)
     child_release(&process);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static void take(void *context, const char *line)
 {
@@ -58,9 +55,8 @@ static int wait_for_end(void)
     return status;
 }
 
-static void child_gives_lines_output_and_status(void **state)
+TEST(child_gives_lines_output_and_status)
 {
-    (void)state;
     start("echo one >&2; printf 'two\\nthr' >&2; echo ee >&2; echo '{\"report\":1}'; exit 3");
     assert_int_equal(wait_for_end(), 3);
     assert_string_equal(lines, "one|two|three|");
@@ -69,17 +65,15 @@ static void child_gives_lines_output_and_status(void **state)
     assert_int_equal(child_descriptor(&process), -1);
 }
 
-static void last_line_without_newline_is_passed_on(void **state)
+TEST(last_line_without_newline_is_passed_on)
 {
-    (void)state;
     start("printf 'cut off' >&2");
     assert_int_equal(wait_for_end(), 0);
     assert_string_equal(lines, "cut off|");
 }
 
-static void child_receives_commands(void **state)
+TEST(child_receives_commands)
 {
-    (void)state;
     start("read line <&3; echo \"got $line\" >&2");
     assert_true(child_send(&process, "rate 500"));
     assert_int_equal(wait_for_end(), 0);
@@ -87,9 +81,8 @@ static void child_receives_commands(void **state)
     assert_false(child_send(&process, "rate 600"));
 }
 
-static void stopped_child_can_still_write(void **state)
+TEST(stopped_child_can_still_write)
 {
-    (void)state;
     start("trap 'echo done; exit 5' INT; echo ready >&2; while :; do sleep 0.05; done");
     while (lines[0] == '\0')
         child_update(&process, take, NULL, NULL);
@@ -98,54 +91,34 @@ static void stopped_child_can_still_write(void **state)
     assert_memory_equal(process.text, "done\n", 5);
 }
 
-static void killed_child_has_status_128_plus_signal(void **state)
+TEST(killed_child_has_status_128_plus_signal)
 {
-    (void)state;
     start("kill -KILL $$");
     assert_int_equal(wait_for_end(), 128 + 9);
 }
 
-static void missing_program_reports_an_error(void **state)
+TEST(missing_program_reports_an_error)
 {
     const char *const argv[] = {"no-such-program-here", NULL};
     char why[256];
 
-    (void)state;
     setenv("PATH", "/usr/bin:/bin", 1); /* without directories that this user cannot read */
     assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
     assert_int_equal(wait_for_end(), 127);
     assert_string_equal(lines, "cannot start no-such-program-here: No such file or directory|");
 }
 
-static void excess_output_is_read_and_dropped(void **state)
+TEST(excess_output_is_read_and_dropped)
 {
-    (void)state;
     start("head -c 1000000 /dev/zero; head -c 100000 /dev/zero >&2; echo >&2; echo end >&2");
     assert_int_equal(wait_for_end(), 0);
     assert_int_equal(process.output_length, CHILD_OUTPUT_BYTES);
     assert_non_null(strstr(lines, "end|"));
 }
 
-static void release_kills_a_running_child(void **state)
+TEST(release_kills_a_running_child)
 {
-    (void)state;
     start("while :; do echo x >&2; done");
     child_release(&process);
     assert_int_equal(process.pid, 0);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(child_gives_lines_output_and_status, begin, end),
-        cmocka_unit_test_setup_teardown(last_line_without_newline_is_passed_on, begin, end),
-        cmocka_unit_test_setup_teardown(child_receives_commands, begin, end),
-        cmocka_unit_test_setup_teardown(stopped_child_can_still_write, begin, end),
-        cmocka_unit_test_setup_teardown(killed_child_has_status_128_plus_signal, begin, end),
-        cmocka_unit_test_setup_teardown(missing_program_reports_an_error, begin, end),
-        cmocka_unit_test_setup_teardown(excess_output_is_read_and_dropped, begin, end),
-        cmocka_unit_test_setup_teardown(release_kills_a_running_child, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* Checks of commands before they are sent, and the text of answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "common/tables.h"
 #include "console/data/answers.h"
 #include "console/data/commands.h"
+#include "tests/test.h"
 
 #include <string.h>
 
-static void invalid_commands_are_rejected(void **state)
+TEST(invalid_commands_are_rejected)
 {
     static const struct {
         const char *words[4];
@@ -38,7 +32,6 @@ static void invalid_commands_are_rejected(void **state)
         {{"threads", "1\nstop"}, 2, NULL, "argument 1 of 'threads' is empty or contains a blank"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char line[64] = "", why[256] = "";
         int command =
@@ -55,17 +48,16 @@ static void invalid_commands_are_rejected(void **state)
     }
 }
 
-static void line_that_does_not_fit_is_rejected(void **state)
+TEST(line_that_does_not_fit_is_rejected)
 {
     const char *words[] = {"threads", "12345678901234567890"};
     char line[16], why[256];
 
-    (void)state;
     assert_int_equal(command_check(2, words, line, sizeof(line), why, sizeof(why)), -1);
     assert_non_null(strstr(why, "longer than 15 bytes"));
 }
 
-static void answers_are_formatted_as_text(void **state)
+TEST(answers_are_formatted_as_text)
 {
     static const struct {
         const char *command, *line;
@@ -93,7 +85,6 @@ static void answers_are_formatted_as_text(void **state)
         {"status", "[]", ANSWER_BROKEN, "invalid answer to 'status': []"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char sentence[256];
 
@@ -104,7 +95,7 @@ static void answers_are_formatted_as_text(void **state)
     }
 }
 
-static void status_is_formatted_as_table(void **state)
+TEST(status_is_formatted_as_table)
 {
     static const char line[] =
         "{\"ok\":true,\"name\":\"web\",\"version\":\"0.2.0\",\"pid\":7,\"uptime_s\":3725,"
@@ -155,7 +146,6 @@ static void status_is_formatted_as_table(void **state)
     char text[4096] = "";
     FILE *out = fmemopen(text, sizeof(text), "w");
 
-    (void)state;
     assert_int_equal(answer_print("status", line, out), ANSWER_DONE);
     fclose(out);
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
@@ -163,14 +153,13 @@ static void status_is_formatted_as_table(void **state)
             fail_msg("no '%s' in:\n%s", lines[i], text);
 }
 
-static void malformed_answers_are_read_safely(void **state)
+TEST(malformed_answers_are_read_safely)
 {
     static const char *const lines[] = {
         "{\"ok\":true}",
         "{\"ok\":true,\"workers\":7,\"listening\":\"x\",\"metrics\":[],\"commands\":{}}",
         "{\"ok\":true,\"workers\":{\"list\":[1,null,{}]},\"commands\":[1,{\"name\":{}}]}"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
         for (int command = 0; command < COMMAND_COUNT; command++) {
             char sentence[128];
@@ -181,7 +170,7 @@ static void malformed_answers_are_read_safely(void **state)
         }
 }
 
-static void answers_about_threads_show_connections_of_each(void **state)
+TEST(answers_about_threads_show_connections_of_each)
 {
     static const struct {
         const char *line, *text;
@@ -195,7 +184,6 @@ static void answers_about_threads_show_connections_of_each(void **state)
         {"{\"ok\":true,\"wanted\":1,\"actual\":1}", "threads: 1 in force\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char text[256] = "";
         FILE *out = fmemopen(text, sizeof(text), "w");
@@ -206,7 +194,7 @@ static void answers_about_threads_show_connections_of_each(void **state)
     }
 }
 
-static void answers_of_a_hostile_server_are_escaped(void **state)
+TEST(answers_of_a_hostile_server_are_escaped)
 {
     static const struct {
         const char *command, *line, *text;
@@ -226,7 +214,6 @@ static void answers_of_a_hostile_server_are_escaped(void **state)
         {"threads", "\x1b]0;title\x07", "invalid answer to 'threads': \\x1b]0;title\\x07"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char text[512] = "";
         FILE *out = fmemopen(text, sizeof(text), "w");
@@ -235,19 +222,4 @@ static void answers_of_a_hostile_server_are_escaped(void **state)
         fclose(out);
         assert_string_equal(text, cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(invalid_commands_are_rejected),
-        cmocka_unit_test(line_that_does_not_fit_is_rejected),
-        cmocka_unit_test(answers_are_formatted_as_text),
-        cmocka_unit_test(status_is_formatted_as_table),
-        cmocka_unit_test(malformed_answers_are_read_safely),
-        cmocka_unit_test(answers_about_threads_show_connections_of_each),
-        cmocka_unit_test(answers_of_a_hostile_server_are_escaped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

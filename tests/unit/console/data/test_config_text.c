@@ -1,12 +1,7 @@
 /* Reading the text of the configuration in force. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/data/server_info.h"
+
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -23,7 +18,7 @@ static const char text[] = "# What is served, and where.\n"
                            "X-Note = a = b\n"
                            "empty =\n";
 
-static void keys_have_section_value_and_help(void **state)
+TEST(keys_have_section_value_and_help)
 {
     static const struct {
         const char *key, *value, *help;
@@ -35,7 +30,6 @@ static void keys_have_section_value_and_help(void **state)
     char section[CONFIG_KEY_BYTES] = "";
     struct config_line line;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_true(config_text_next(&at, section, &line));
         assert_string_equal(line.key, expected[i].key);
@@ -46,24 +40,22 @@ static void keys_have_section_value_and_help(void **state)
     assert_false(config_text_next(&at, section, &line));
 }
 
-static void control_characters_are_escaped(void **state)
+TEST(control_characters_are_escaped)
 {
     const char *at = "[a\x9b]\n# \x1b[2J\nb\x07 = c\x7f\r\n";
     char section[CONFIG_KEY_BYTES] = "";
     struct config_line line;
 
-    (void)state;
     assert_true(config_text_next(&at, section, &line));
     assert_string_equal(line.key, "a\\x9b.b\\x07");
     assert_string_equal(line.value, "c\\x7f\\x0d");
     assert_string_equal(line.help, "\\x1b[2J");
 }
 
-static void value_is_found_by_key(void **state)
+TEST(value_is_found_by_key)
 {
     char value[8];
 
-    (void)state;
     assert_true(config_text_value(text, "server.name", value, sizeof(value)));
     assert_string_equal(value, "web");
     assert_true(config_text_value(text, "server.listen", value, sizeof(value)));
@@ -73,24 +65,11 @@ static void value_is_found_by_key(void **state)
     assert_false(config_text_value("", "server.root", value, sizeof(value)));
 }
 
-static void malformed_text_is_read_safely(void **state)
+TEST(malformed_text_is_read_safely)
 {
     static const char *const texts[] = {"[", "[]\n", "=", "#", "   x", "a\n\tb", "[x\ny"};
     char value[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(config_text_value(texts[i], "nothing.here", value, sizeof(value)));
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_have_section_value_and_help),
-        cmocka_unit_test(value_is_found_by_key),
-        cmocka_unit_test(control_characters_are_escaped),
-        cmocka_unit_test(malformed_text_is_read_safely),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

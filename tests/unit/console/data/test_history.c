@@ -1,13 +1,7 @@
 /* The history: rates from sums, ratios, gaps, a full ring. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/data/history.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,6 +22,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static struct sample_copy sample_at(uint64_t second, uint64_t requests)
 {
     struct sample_copy sample = {.time_ns = (1000 + second) * NS_PER_S};
@@ -44,11 +40,10 @@ static void push(uint64_t second, uint64_t requests)
     history_push(history, &sample, NULL);
 }
 
-static void rates_are_differences_over_time(void **state)
+TEST(rates_are_differences_over_time)
 {
     double values[5];
 
-    (void)state;
     push(0, 100);
     push(1, 150);
     push(3, 350); /* late sample: 200 in two seconds */
@@ -61,11 +56,10 @@ static void rates_are_differences_over_time(void **state)
     assert_float_equal(values[0], 7, 1e-9);
 }
 
-static void restart_makes_a_gap_without_a_rate(void **state)
+TEST(restart_makes_a_gap_without_a_rate)
 {
     double values[6];
 
-    (void)state;
     push(0, 1000);
     push(1, 1100);
     history_break(history);
@@ -80,19 +74,17 @@ static void restart_makes_a_gap_without_a_rate(void **state)
     assert_float_equal(values[5], 10, 1e-9);
 }
 
-static void break_of_empty_history_does_nothing(void **state)
+TEST(break_of_empty_history_does_nothing)
 {
-    (void)state;
     history_break(history);
     push(0, 1);
     assert_int_equal(history_length(history), 1);
 }
 
-static void wall_clock_jump_keeps_rates_finite(void **state)
+TEST(wall_clock_jump_keeps_rates_finite)
 {
     double values[3];
 
-    (void)state;
     push(100, 10);
     push(50, 30);    /* set back */
     push(90000, 70); /* set far forward */
@@ -101,12 +93,11 @@ static void wall_clock_jump_keeps_rates_finite(void **state)
     assert_float_equal(values[2], 40, 1e-9);
 }
 
-static void hit_ratio_without_lookups_is_nan(void **state)
+TEST(hit_ratio_without_lookups_is_nan)
 {
     double values[3];
     struct sample_copy sample = sample_at(0, 0);
 
-    (void)state;
     history_push(history, &sample, NULL);
     sample.time_ns += NS_PER_S;
     sample.values[METRIC_cache_hits] = 3;
@@ -119,12 +110,11 @@ static void hit_ratio_without_lookups_is_nan(void **state)
     assert_true(isnan(values[2]));
 }
 
-static void latency_is_of_its_own_second(void **state)
+TEST(latency_is_of_its_own_second)
 {
     double values[2];
     struct sample_copy sample = sample_at(0, 0);
 
-    (void)state;
     sample.latency[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 99;
     sample.latency[histogram_index(50000000) >> HISTOGRAM_COARSE_SHIFT] = 1;
     sample.latency_max_ns = 50000000;
@@ -135,11 +125,10 @@ static void latency_is_of_its_own_second(void **state)
     assert_int_equal((uint64_t)values[0], 50000000);
 }
 
-static void full_ring_keeps_the_newest_seconds(void **state)
+TEST(full_ring_keeps_the_newest_seconds)
 {
     static double values[SEGMENT_HISTORY_SAMPLES + 10];
 
-    (void)state;
     for (uint64_t i = 0; i < 2 * SEGMENT_HISTORY_SAMPLES + 5; i++)
         push(i, i * i);
     assert_int_equal(history_length(history), SEGMENT_HISTORY_SAMPLES);
@@ -189,7 +178,7 @@ static void push_with_letters(uint64_t second, uint32_t threads)
     history_push(history, &sample, letters);
 }
 
-static void past_second_has_its_threads_and_processes(void **state)
+TEST(past_second_has_its_threads_and_processes)
 {
     static struct thread_sample thread[2], later_thread[2];
     static struct histogram latency[2];
@@ -206,7 +195,6 @@ static void past_second_has_its_threads_and_processes(void **state)
     const struct snapshot *then;
     const struct model *past;
 
-    (void)state;
     assert_non_null(cursor);
     assert_non_null(model);
     assert_int_equal(model_take(model, &first, true), 0);
@@ -241,7 +229,7 @@ static void past_second_has_its_threads_and_processes(void **state)
 }
 
 /* A second before a restart has the pid and the start of the server that ran then. */
-static void past_second_has_its_server(void **state)
+TEST(past_second_has_its_server)
 {
     struct worker_sample worker = {.pid = 77, .state = WORKER_SERVING};
     static struct thread_sample thread[1];
@@ -250,7 +238,6 @@ static void past_second_has_its_server(void **state)
     struct snapshot now = snapshot_of(thread, 1, &worker, latency, 7);
     struct sample_copy first = sample_at(1, 0), second = sample_at(6, 0);
 
-    (void)state;
     now.server.pid = 66;
     history_begin(history, 55, first.time_ns - NS_PER_S, first.time_ns - NS_PER_S);
     push_with_letters(1, 1);
@@ -268,7 +255,7 @@ static void past_second_has_its_server(void **state)
 }
 
 /* The memory of the threads is fixed: with more threads they are kept for a shorter time. */
-static void many_threads_are_kept_for_a_shorter_time(void **state)
+TEST(many_threads_are_kept_for_a_shorter_time)
 {
     enum { THREADS = 1000, SECONDS = 100 };
     static struct thread_sample thread[THREADS];
@@ -281,7 +268,6 @@ static void many_threads_are_kept_for_a_shorter_time(void **state)
     const struct model *past;
     size_t kept = 0;
 
-    (void)state;
     assert_non_null(cursor);
     assert_non_null(model);
     assert_int_equal(model_take(model, &now, false), 0);
@@ -311,13 +297,12 @@ static void push_more_than_a_day(void)
         push(i, i < LONG_S - HOUR_S ? 5 * i : 5 * (LONG_S - HOUR_S) + 9 * (i - (LONG_S - HOUR_S)));
 }
 
-static void steps_of_ten_seconds_cover_a_day(void **state)
+TEST(steps_of_ten_seconds_cover_a_day)
 {
     static double values[HISTORY_VALUES];
     static uint64_t times_ns[HISTORY_VALUES];
     size_t count;
 
-    (void)state;
     push_more_than_a_day();
     assert_in_range(history_reach(history), DAY_S - 2 * HISTORY_STEP_S, DAY_S);
     count = history_span(history, SERIES_REQUESTS, DAY_S, values);
@@ -337,7 +322,7 @@ static void steps_of_ten_seconds_cover_a_day(void **state)
 }
 
 /* From the newest second back to the oldest step, and forward again. */
-static void cursor_reaches_each_step(void **state)
+TEST(cursor_reaches_each_step)
 {
     static struct thread_sample thread[1];
     static struct histogram latency[1];
@@ -346,7 +331,6 @@ static void cursor_reaches_each_step(void **state)
     struct snapshot now = snapshot_of(thread, 1, &worker, latency, LONG_S);
     size_t back = 0, moved, moves = 0;
 
-    (void)state;
     assert_non_null(cursor);
     push_more_than_a_day();
     while ((moved = history_cursor_set(cursor, history, &now,
@@ -370,23 +354,21 @@ static void cursor_reaches_each_step(void **state)
     history_cursor_destroy(cursor);
 }
 
-static void mark_of_long_ago_is_found(void **state)
+TEST(mark_of_long_ago_is_found)
 {
     uint64_t newest_s = 1000 + LONG_S - 1;
 
-    (void)state;
     push_more_than_a_day();
     assert_int_equal(history_back_of(history, (newest_s - 30) * NS_PER_S), 30);
     assert_in_range(history_back_of(history, (newest_s - 5 * HOUR_S) * NS_PER_S), 5 * HOUR_S - 10,
                     5 * HOUR_S);
 }
 
-static void latency_of_steps_adds_up(void **state)
+TEST(latency_of_steps_adds_up)
 {
     uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
     struct sample_copy sample;
 
-    (void)state;
     for (uint64_t i = 0; i < 2000; i++) {
         sample = sample_at(i, i);
         sample.latency[7] = 3;
@@ -395,26 +377,4 @@ static void latency_of_steps_adds_up(void **state)
     assert_true(history_latency(history, 1000, 1100, buckets));
     assert_int_equal(buckets[7], 300);
     assert_false(history_latency(history, 100, 200, buckets));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rates_are_differences_over_time, begin, end),
-        cmocka_unit_test_setup_teardown(restart_makes_a_gap_without_a_rate, begin, end),
-        cmocka_unit_test_setup_teardown(break_of_empty_history_does_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(wall_clock_jump_keeps_rates_finite, begin, end),
-        cmocka_unit_test_setup_teardown(hit_ratio_without_lookups_is_nan, begin, end),
-        cmocka_unit_test_setup_teardown(latency_is_of_its_own_second, begin, end),
-        cmocka_unit_test_setup_teardown(full_ring_keeps_the_newest_seconds, begin, end),
-        cmocka_unit_test_setup_teardown(steps_of_ten_seconds_cover_a_day, begin, end),
-        cmocka_unit_test_setup_teardown(cursor_reaches_each_step, begin, end),
-        cmocka_unit_test_setup_teardown(mark_of_long_ago_is_found, begin, end),
-        cmocka_unit_test_setup_teardown(latency_of_steps_adds_up, begin, end),
-        cmocka_unit_test_setup_teardown(past_second_has_its_threads_and_processes, begin, end),
-        cmocka_unit_test_setup_teardown(past_second_has_its_server, begin, end),
-        cmocka_unit_test_setup_teardown(many_threads_are_kept_for_a_shorter_time, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

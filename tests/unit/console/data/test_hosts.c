@@ -1,14 +1,8 @@
 /* Rates by host from what threads counted; names that outlive their entries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/segment_reader.h"
 #include "console/data/hosts.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <math.h>
@@ -46,6 +40,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void add_host(uint32_t entry, uint64_t id, const char *name)
 {
     segment_store_host(&segment, entry, id, name);
@@ -82,19 +78,17 @@ static void assert_near(double value, double expected)
     assert_true(fabs(value - expected) < 1e-9 * fabs(expected) + 1e-12);
 }
 
-static void server_without_hosts_has_no_rows(void **state)
+TEST(server_without_hosts_has_no_rows)
 {
-    (void)state;
     assert_false(hosts_counted(&reader));
     take_after(0);
     assert_int_equal(list.count, 0);
 }
 
-static void rates_are_those_of_the_interval(void **state)
+TEST(rates_are_those_of_the_interval)
 {
     const struct host_row *row;
 
-    (void)state;
     add_host(0, 1, "*");
     add_host(1, 2, "a.example");
     assert_true(hosts_counted(&reader));
@@ -122,9 +116,8 @@ static void rates_are_those_of_the_interval(void **state)
 }
 
 /* Two bases, one every 5 s: the interval is 5 to 10 s long. */
-static void interval_slides(void **state)
+TEST(interval_slides)
 {
-    (void)state;
     add_host(0, 1, "*");
     answer(0, 0, HOST_METRIC_responses_2xx, 0);
     take_after(0);
@@ -141,9 +134,8 @@ static void interval_slides(void **state)
 }
 
 /* A reload gives the entry of a removed host to another one, whose counts begin at 0. */
-static void reused_entry_is_another_host(void **state)
+TEST(reused_entry_is_another_host)
 {
-    (void)state;
     add_host(0, 1, "*");
     add_host(1, 2, "old.example");
     answer(0, 1, HOST_METRIC_responses_2xx, 500);
@@ -161,11 +153,10 @@ static void reused_entry_is_another_host(void **state)
 }
 
 /* Workers write the counts, and are not trusted. */
-static void counts_that_decrease_give_no_rate(void **state)
+TEST(counts_that_decrease_give_no_rate)
 {
     struct segment_host_counts *counts = segment_host_counts_of(&segment, 0);
 
-    (void)state;
     add_host(0, 1, "*");
     answer(0, 0, HOST_METRIC_responses_2xx, 100);
     take_after(0);
@@ -180,13 +171,12 @@ static void counts_that_decrease_give_no_rate(void **state)
     assert_true(isfinite(row_of("*")->sent_per_s));
 }
 
-static void names_are_kept_once(void **state)
+TEST(names_are_kept_once)
 {
     struct host_names *names = host_names_create();
     char name[32];
     const char *kept[300];
 
-    (void)state;
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof(name), "site-%d.example", i);
         kept[i] = host_names_keep(names, name);
@@ -198,18 +188,4 @@ static void names_are_kept_once(void **state)
     }
     host_names_destroy(names);
     host_names_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(server_without_hosts_has_no_rows, begin, end),
-        cmocka_unit_test_setup_teardown(rates_are_those_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(interval_slides, begin, end),
-        cmocka_unit_test_setup_teardown(reused_entry_is_another_host, begin, end),
-        cmocka_unit_test_setup_teardown(counts_that_decrease_give_no_rate, begin, end),
-        cmocka_unit_test(names_are_kept_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,7 @@
 #include "common/clock.h"
 #include "common/process.h"
 #include "console/data/instances.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 
@@ -28,6 +24,8 @@ static int close_board(void **state)
     board_close();
     return 0;
 }
+
+const struct test_fixture test_group_fixture = {open_board, close_board};
 
 static const struct instance *find(void)
 {
@@ -48,11 +46,10 @@ static void request(int status)
     board_end(status, 0);
 }
 
-static void server_is_measured_between_two_looks(void **state)
+TEST(server_is_measured_between_two_looks)
 {
     const struct instance *found;
 
-    (void)state;
     request(200);
     found = find();
     assert_string_equal(found->listening, "*:8080");
@@ -70,20 +67,11 @@ static void server_is_measured_between_two_looks(void **state)
 }
 
 /* A start in the future: the clock was set back. */
-static void age_survives_a_clock_set_back(void **state)
+TEST(age_survives_a_clock_set_back)
 {
     uint64_t now_ns = clock_wall_ns();
 
-    (void)state;
     assert_true(process_age_ns(1, now_ns + 3600 * NS_PER_S) > 0);
     assert_true(process_age_ns(getpid(), now_ns - 3600 * NS_PER_S) >= 3600 * NS_PER_S);
     assert_true(process_age_ns(-1, now_ns + 3600 * NS_PER_S) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(server_is_measured_between_two_looks),
-                                       cmocka_unit_test(age_survives_a_clock_set_back)};
-
-    return cmocka_run_group_tests(tests, open_board, close_board);
 }

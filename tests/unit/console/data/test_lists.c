@@ -1,15 +1,9 @@
 /* Lists: events by kind, cache entries, clients by address, certificates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/data/lists.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -50,6 +44,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* Events */
 
 static void event(uint64_t second, enum level level, const char *text)
@@ -66,9 +62,8 @@ static size_t kinds(enum level min_level, uint64_t until_s)
     return event_list_rows(events, false, min_level, until_s * NS_PER_S, rows, ARRAY_LENGTH(rows));
 }
 
-static void events_that_differ_in_numbers_are_one_kind(void **state)
+TEST(events_that_differ_in_numbers_are_one_kind)
 {
-    (void)state;
     event(10, LEVEL_ERROR, "worker 0 (pid 120) was killed: starting another");
     event(11, LEVEL_INFO, "stopping");
     event(12, LEVEL_ERROR, "worker 1 (pid 7) was killed: starting another");
@@ -84,9 +79,8 @@ static void events_that_differ_in_numbers_are_one_kind(void **state)
     assert_int_equal(event_list_total(events, LEVEL_ERROR), 2);
 }
 
-static void single_events_are_newest_first(void **state)
+TEST(single_events_are_newest_first)
 {
-    (void)state;
     for (uint64_t i = 0; i < EVENT_LIST_SINGLE + 10; i++)
         event(100 + i, LEVEL_INFO, "again");
     assert_int_equal(
@@ -99,11 +93,10 @@ static void single_events_are_newest_first(void **state)
     assert_int_equal(rows[0]->count, EVENT_LIST_SINGLE + 10);
 }
 
-static void oldest_kind_is_replaced(void **state)
+TEST(oldest_kind_is_replaced)
 {
     char text[EVENT_TEXT_BYTES];
 
-    (void)state;
     for (uint64_t i = 0; i < EVENT_LIST_KINDS + 1; i++) {
         snprintf(text, sizeof(text), "kind %c%c", (char)('a' + i / 26), (char)('a' + i % 26));
         event(100 + i, LEVEL_INFO, text);
@@ -112,9 +105,8 @@ static void oldest_kind_is_replaced(void **state)
     assert_string_equal(rows[EVENT_LIST_KINDS - 1]->text, "kind ab");
 }
 
-static void unprintable_bytes_are_escaped(void **state)
+TEST(unprintable_bytes_are_escaped)
 {
-    (void)state;
     event(1, LEVEL_ERROR, "no file \x1b[2J");
     assert_int_equal(kinds(LEVEL_INFO, 2), 1);
     assert_string_equal(rows[0]->text, "no file \\x1b[2J");
@@ -142,9 +134,8 @@ static void assert_order(enum cache_order order, bool reversed, const char *expe
     assert_string_equal(paths, expected);
 }
 
-static void copies_of_a_path_are_merged_and_sorted(void **state)
+TEST(copies_of_a_path_are_merged_and_sorted)
 {
-    (void)state;
     add("/b", 100, 5, 30);
     add("/a", 300, 1, 10);
     add("/c", 50, 9, 20);
@@ -162,9 +153,8 @@ static void copies_of_a_path_are_merged_and_sorted(void **state)
     assert_order(CACHE_BY_PATH, true, "/c/b/a");
 }
 
-static void empty_cache_is_an_empty_list(void **state)
+TEST(empty_cache_is_an_empty_list)
 {
-    (void)state;
     cache_list_finish(&cache);
     assert_int_equal(cache.count, 0);
     cache_list_sort(&cache, CACHE_BY_HITS, false, NULL);
@@ -180,9 +170,8 @@ static void store(uint32_t slot, uint32_t state, const char *path)
     segment_store_text(entry->path, SEGMENT_CACHE_PATH_WORDS, path, strlen(path));
 }
 
-static void tables_of_a_segment_are_read(void **state)
+TEST(tables_of_a_segment_are_read)
 {
-    (void)state;
     store(3, CACHE_SLOT_LIVE, "/caf\xc3\xa9");
     store(9, CACHE_SLOT_STALE, "/y\x01");
     for (int i = 0; i < 2; i++) {
@@ -229,9 +218,8 @@ static const struct client_row *row_of(const char *address)
     return client_list_find(&connected, client_key_parse(address));
 }
 
-static void tables_of_workers_and_rate_limit_are_merged(void **state)
+TEST(tables_of_workers_and_rate_limit_are_merged)
 {
-    (void)state;
     connect_to(0, 7, "192.0.2.1", 3);
     connect_to(2, 4095, "192.0.2.1", 4);
     connect_to(2, 1, "192.0.2.2", 0); /* disconnected */
@@ -259,11 +247,10 @@ static void ask(struct sketch *sketch, const char *address, double count)
     sketch_add(sketch, SKETCH_BY_COUNT, &item);
 }
 
-static void clients_with_requests_come_before_connected_ones(void **state)
+TEST(clients_with_requests_come_before_connected_ones)
 {
     static struct sketch sketch;
 
-    (void)state;
     connect_to(0, 1, "192.0.2.1", 2);
     connect_to(0, 2, "192.0.2.8", 5);
     connect_to(2, 3, "192.0.2.9", 6);
@@ -295,9 +282,8 @@ static void take_certificate(const struct certificate_copy *copy)
     assert_int_equal(certificates.count, 1);
 }
 
-static void control_characters_become_question_marks(void **state)
+TEST(control_characters_become_question_marks)
 {
-    (void)state;
     take_certificate(
         &(struct certificate_copy){.names = "a.example\x1b]0;title\a",
                                    .issuer = "/CN=\x1b[31mred\x7f",
@@ -307,11 +293,10 @@ static void control_characters_become_question_marks(void **state)
     assert_string_equal(certificates.row[0].error, "refused????[2J?[H?? at last");
 }
 
-static void no_control_character_is_left_in_any_place(void **state)
+TEST(no_control_character_is_left_in_any_place)
 {
     struct certificate_copy copy = {.names = "a.example", .issuer = "/CN=A"};
 
-    (void)state;
     for (size_t i = 0; i + 1 < sizeof(copy.error); i++)
         copy.error[i] = (char)(i % ' ' + 1);
     take_certificate(&copy);
@@ -320,9 +305,8 @@ static void no_control_character_is_left_in_any_place(void **state)
         assert_true(certificates.row[0].error[i] >= ' ');
 }
 
-static void other_text_is_unchanged(void **state)
+TEST(other_text_is_unchanged)
 {
-    (void)state;
     take_certificate(
         &(struct certificate_copy){.names = "a.example b.example",
                                    .issuer = "/O=Ünder/CN=X 1",
@@ -333,26 +317,4 @@ static void other_text_is_unchanged(void **state)
     assert_int_equal(certificates.row[0].failures, 3);
     assert_string_equal(certificates.row[0].error,
                         "answers 429: zu viele Aufträge (rateLimited) ~");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        TEST(events_that_differ_in_numbers_are_one_kind),
-        TEST(single_events_are_newest_first),
-        TEST(oldest_kind_is_replaced),
-        TEST(unprintable_bytes_are_escaped),
-        TEST(copies_of_a_path_are_merged_and_sorted),
-        TEST(empty_cache_is_an_empty_list),
-        TEST(tables_of_a_segment_are_read),
-        TEST(tables_of_workers_and_rate_limit_are_merged),
-        TEST(clients_with_requests_come_before_connected_ones),
-        TEST(control_characters_become_question_marks),
-        TEST(no_control_character_is_left_in_any_place),
-        TEST(other_text_is_unchanged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Marks in time: which events they are made of, their order, their bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "console/data/marks.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 
@@ -20,8 +14,10 @@ static int begin(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, NULL};
+
 /* The texts are those of the daemon. */
-static void events_have_kinds(void **state)
+TEST(events_have_kinds)
 {
     static const struct {
         const char *text;
@@ -56,14 +52,12 @@ static void events_have_kinds(void **state)
         {"summary of 1m 00s: connections 4", MARK_KINDS},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_int_equal(marks_kind_of(cases[i].text), cases[i].kind);
 }
 
-static void marks_are_in_order_and_once(void **state)
+TEST(marks_are_in_order_and_once)
 {
-    (void)state;
     marks_add(&marks, MARK_load, 30, "c");
     marks_add(&marks, MARK_alert, 10, "a");
     marks_add(&marks, MARK_reload, 20, "b");
@@ -75,9 +69,8 @@ static void marks_are_in_order_and_once(void **state)
     assert_null(marks_next(&marks, 10, true));
 }
 
-static void more_important_mark_hides_others(void **state)
+TEST(more_important_mark_hides_others)
 {
-    (void)state;
     marks_add(&marks, MARK_crash, 11, "crash");
     marks_add(&marks, MARK_reload, 12, "reload");
     marks_add(&marks, MARK_master, 12, "master");
@@ -90,11 +83,10 @@ static void more_important_mark_hides_others(void **state)
     assert_null(marks_between(&marks, 4, 13, 20));
 }
 
-static void newest_marks_are_kept(void **state)
+TEST(newest_marks_are_kept)
 {
     char text[32];
 
-    (void)state;
     for (uint64_t i = 1; i <= MARKS_MAX + 10; i++) {
         snprintf(text, sizeof(text), "%u", (unsigned)i);
         marks_add(&marks, MARK_change, i, text);
@@ -103,16 +95,4 @@ static void newest_marks_are_kept(void **state)
     assert_int_equal(marks.count, MARKS_MAX);
     assert_int_equal(marks.mark[0].time_ns, 11);
     assert_int_equal(marks.mark[MARKS_MAX - 1].time_ns, MARKS_MAX + 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(events_have_kinds, begin),
-        cmocka_unit_test_setup(marks_are_in_order_and_once, begin),
-        cmocka_unit_test_setup(more_important_mark_hides_others, begin),
-        cmocka_unit_test_setup(newest_marks_are_kept, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

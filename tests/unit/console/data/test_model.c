@@ -1,13 +1,7 @@
 /* Rates and percentiles of the last interval. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/data/model.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -51,6 +45,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void take_after(uint64_t ms)
 {
     bool with_latency;
@@ -69,9 +65,8 @@ static void serve(int thread, uint64_t requests, uint64_t latency_ns)
         histogram_record(&data.latency[data.threads[thread].slot], latency_ns);
 }
 
-static void empty_model_has_no_values(void **state)
+TEST(empty_model_has_no_values)
 {
-    (void)state;
     assert_null(model_now(model));
     assert_true(isnan(model_rate(model, METRIC_requests)));
     take_after(0);
@@ -80,9 +75,8 @@ static void empty_model_has_no_values(void **state)
     assert_int_equal(model_interval_ns(model), 0);
 }
 
-static void rates_are_over_the_interval(void **state)
+TEST(rates_are_over_the_interval)
 {
-    (void)state;
     serve(0, 5000, 1000);
     take_after(0); /* earlier requests are not part of a rate */
     for (int i = 0; i < 40; i++) {
@@ -97,11 +91,10 @@ static void rates_are_over_the_interval(void **state)
 }
 
 /* However often samples are taken. */
-static void numbers_of_the_interval_change_together(void **state)
+TEST(numbers_of_the_interval_change_together)
 {
     int changes = 0;
 
-    (void)state;
     for (int i = 0; i < 40; i++) {
         double rate = model_rate(model, METRIC_requests), p99 = model_percentile(model, 99);
         double total;
@@ -123,9 +116,8 @@ static void numbers_of_the_interval_change_together(void **state)
     assert_in_range(changes, 5, 7); /* in 3 s */
 }
 
-static void interval_excludes_older_requests(void **state)
+TEST(interval_excludes_older_requests)
 {
-    (void)state;
     take_after(0);
     serve(0, 1000, 1000);
     for (int i = 0; i < 20; i++)
@@ -134,9 +126,8 @@ static void interval_excludes_older_requests(void **state)
     assert_true(isnan(model_percentile(model, 99)));
 }
 
-static void percentiles_are_of_the_interval(void **state)
+TEST(percentiles_are_of_the_interval)
 {
-    (void)state;
     serve(0, 1000, 900000000); /* a slow request before the interval */
     take_after(0);
     serve(0, 90, 1000000);
@@ -150,9 +141,8 @@ static void percentiles_are_of_the_interval(void **state)
                     5080000);
 }
 
-static void queue_waits_are_of_the_interval(void **state)
+TEST(queue_waits_are_of_the_interval)
 {
-    (void)state;
     histogram_record(&data.queue_waits, 9 * NS_PER_S);
     take_after(0);
     assert_true(isnan(model_wait_percentile(model, NULL, 99)));
@@ -163,9 +153,8 @@ static void queue_waits_are_of_the_interval(void **state)
     assert_in_range((uint64_t)model_wait_percentile(model, &data.worker, 50), 1000000, 1016000);
 }
 
-static void new_slot_counts_from_zero(void **state)
+TEST(new_slot_counts_from_zero)
 {
-    (void)state;
     data.snapshot.thread_count = 1;
     take_after(0);
     take_after(500);
@@ -175,9 +164,8 @@ static void new_slot_counts_from_zero(void **state)
     assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 100, 0.5);
 }
 
-static void hit_ratio_is_of_the_interval(void **state)
+TEST(hit_ratio_is_of_the_interval)
 {
-    (void)state;
     take_after(0);
     take_after(500);
     assert_true(isnan(model_figure(model, FIGURE_cache_hit_ratio)));
@@ -187,9 +175,8 @@ static void hit_ratio_is_of_the_interval(void **state)
     assert_float_equal(model_figure(model, FIGURE_cache_hit_ratio), 0.75, 1e-9);
 }
 
-static void reset_clears_the_model(void **state)
+TEST(reset_clears_the_model)
 {
-    (void)state;
     serve(0, 1000, 1000);
     take_after(0);
     take_after(1000);
@@ -201,21 +188,4 @@ static void reset_clears_the_model(void **state)
     serve(0, 10, 1000);
     take_after(1000);
     assert_float_equal(model_rate(model, METRIC_requests), 10, 0.1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(empty_model_has_no_values, begin, end),
-        cmocka_unit_test_setup_teardown(rates_are_over_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(numbers_of_the_interval_change_together, begin, end),
-        cmocka_unit_test_setup_teardown(interval_excludes_older_requests, begin, end),
-        cmocka_unit_test_setup_teardown(percentiles_are_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(queue_waits_are_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(new_slot_counts_from_zero, begin, end),
-        cmocka_unit_test_setup_teardown(hit_ratio_is_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(reset_clears_the_model, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Latency by outcome: per second, totals, and the last few seconds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/data/model.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +26,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void push(double second)
 {
     outcomes_push(outcomes, (uint64_t)(second * 1e9), latency);
@@ -53,9 +49,8 @@ static uint64_t count(uint64_t second, int outcome)
     return sum;
 }
 
-static void second_holds_its_own_values(void **state)
+TEST(second_holds_its_own_values)
 {
-    (void)state;
     record(OUTCOME_HIT, 1000, 100); /* a request before the attachment */
     push(50.1);
     record(OUTCOME_HIT, 1000, 3);
@@ -70,12 +65,11 @@ static void second_holds_its_own_values(void **state)
     assert_int_equal(count(52, OUTCOME_ALL), 0);
 }
 
-static void seconds_before_attachment_have_a_total(void **state)
+TEST(seconds_before_attachment_have_a_total)
 {
     struct sample_copy sample = {.time_ns = 50 * NS_PER_S};
     uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
 
-    (void)state;
     sample.latency[40] = 7;
     outcomes_push_sample(outcomes, &sample);
     assert_int_equal(count(50, OUTCOME_ALL), 7);
@@ -88,9 +82,8 @@ static void seconds_before_attachment_have_a_total(void **state)
     assert_int_equal(count(51, OUTCOME_ALL), 3);
 }
 
-static void pause_or_another_daemon_restarts_the_counts(void **state)
+TEST(pause_or_another_daemon_restarts_the_counts)
 {
-    (void)state;
     push(50);
     record(OUTCOME_HIT, 1000, 3);
     push(60);
@@ -104,9 +97,8 @@ static void pause_or_another_daemon_restarts_the_counts(void **state)
     assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_ALL)), 2);
 }
 
-static void recent_window_slides(void **state)
+TEST(recent_window_slides)
 {
-    (void)state;
     push(50);
     record(OUTCOME_HIT, 1000, 3);
     for (int i = 1; i <= 6; i++)
@@ -119,28 +111,14 @@ static void recent_window_slides(void **state)
     assert_true(outcomes_recent_ns(outcomes) <= 10 * NS_PER_S);
 }
 
-static void coarse_percentile_is_upper_edge_of_bucket(void **state)
+TEST(coarse_percentile_is_upper_edge_of_bucket)
 {
     uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
 
-    (void)state;
     assert_true(isnan(outcomes_percentile(buckets, 50)));
     buckets[histogram_index(1000) >> HISTOGRAM_COARSE_SHIFT] = 98;
     buckets[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 2;
     assert_true(outcomes_percentile(buckets, 50) >= 1000);
     assert_true(outcomes_percentile(buckets, 50) < 1300);
     assert_true(outcomes_percentile(buckets, 99) >= 1000000);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(second_holds_its_own_values, begin, end),
-        cmocka_unit_test_setup_teardown(seconds_before_attachment_have_a_total, begin, end),
-        cmocka_unit_test_setup_teardown(pause_or_another_daemon_restarts_the_counts, begin, end),
-        cmocka_unit_test_setup_teardown(recent_window_slides, begin, end),
-        cmocka_unit_test_setup_teardown(coarse_percentile_is_upper_edge_of_bucket, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

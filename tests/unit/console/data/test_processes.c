@@ -1,14 +1,8 @@
 /* CPU time and memory from /proc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/data/processes.h"
 #include "tests/integration/patience.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -22,14 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static void stat_file_is_parsed(void **state)
+TEST(stat_file_is_parsed)
 {
     static const char text[] =
         "77 (a) name) S 1 77 77 0 -1 4194560 100 0 0 0 150 50 30 20 20 0 3 0 "
         "12345 9000000 321 18446744073709551615 1 1 0\n";
     struct process_stat stat = {0};
 
-    (void)state;
     assert_int_equal(process_stat_parse(text, 100, 4096, &stat), 0);
     assert_int_equal(stat.state, 'S');
     assert_int_equal(stat.cpu_ns, 2 * NS_PER_S);
@@ -40,13 +33,12 @@ static void stat_file_is_parsed(void **state)
 }
 
 /* This process acts as master; the logger does not exist. */
-static void cpu_usage_needs_two_readings(void **state)
+TEST(cpu_usage_needs_two_readings)
 {
     static struct process_table table;
     struct snapshot now = {.time_ns = 5 * NS_PER_S, .logger_pid = INT32_MAX};
     uint64_t until_ns = clock_monotonic_ns() + 50 * NS_PER_MS;
 
-    (void)state;
     now.server.pid = (int32_t)getpid();
     processes_take(&table, &now);
     assert_int_equal(table.count, 2);
@@ -105,7 +97,7 @@ static void end_child(pid_t child, int link)
 }
 
 /* A program with a process for each connection: only their sum is known when they have ended. */
-static void children_of_other_program_count_when_they_have_ended(void **state)
+TEST(children_of_other_program_count_when_they_have_ended)
 {
     static struct process_table table;
     struct worker_sample worker = {.state = WORKER_SERVING};
@@ -114,7 +106,6 @@ static void children_of_other_program_count_when_they_have_ended(void **state)
     pid_t child;
     int link;
 
-    (void)state;
     now.server.pid = (int32_t)getpid();
     now.server.lacks_section[SEGMENT_CONFIG] = true;
     processes_take(&table, &now);
@@ -139,11 +130,10 @@ static void children_of_other_program_count_when_they_have_ended(void **state)
                     250 + (cpu_of_this_process() - own_ns) / NS_PER_MS);
 }
 
-static void machine_stat_is_parsed(void **state)
+TEST(machine_stat_is_parsed)
 {
     uint64_t all = 0, stolen = 0;
 
-    (void)state;
     assert_int_equal(machine_stat_parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1", &all, &stolen), 0);
     assert_int_equal(all, 36);
     assert_int_equal(stolen, 8);
@@ -182,7 +172,7 @@ static void use_one_cpu(cpu_set_t *before)
 }
 
 /* Two threads with work all the time share a CPU. */
-static void waiting_threads_are_short_of_cpu(void **state)
+TEST(waiting_threads_are_short_of_cpu)
 {
     static struct process_table table;
     struct worker_sample worker = {.pid = (int32_t)getpid(), .state = WORKER_SERVING};
@@ -193,7 +183,6 @@ static void waiting_threads_are_short_of_cpu(void **state)
     cpu_set_t before;
     pthread_t other;
 
-    (void)state;
     now.time_ns = clock_monotonic_ns();
     processes_take(&table, &now);
     assert_true(isnan(table.shortage.server));
@@ -210,13 +199,12 @@ static void waiting_threads_are_short_of_cpu(void **state)
     assert_true(table.shortage.server <= 1);
 }
 
-static void keys_and_metrics_processes_are_listed(void **state)
+TEST(keys_and_metrics_processes_are_listed)
 {
     static struct process_table table;
     struct snapshot now = {
         .time_ns = NS_PER_S, .keys_pid = (int32_t)getpid(), .metrics_pid = (int32_t)getppid()};
 
-    (void)state;
     processes_take(&table, &now);
     assert_int_equal(table.count, 2);
     assert_true(table.process[0].role == ROLE_KEYS);
@@ -225,7 +213,7 @@ static void keys_and_metrics_processes_are_listed(void **state)
 }
 
 /* Tables of consoles that kept 66 processes, without and with the shortage. */
-static void recorded_table_of_older_console_is_read(void **state)
+TEST(recorded_table_of_older_console_is_read)
 {
     enum { KEPT = 66 };
     static struct process_table written, read;
@@ -233,7 +221,6 @@ static void recorded_table_of_older_console_is_read(void **state)
     size_t fewer = (PROCESSES_MAX - KEPT) * sizeof(*written.process);
     size_t head = offsetof(struct process_table, process) + KEPT * sizeof(*written.process);
 
-    (void)state;
     written.count = KEPT;
     written.process[KEPT - 1].pid = 7;
     written.thread_count = 1;
@@ -253,19 +240,4 @@ static void recorded_table_of_older_console_is_read(void **state)
     assert_true(processes_read_recorded(&read, (unsigned char *)&written, PROCESS_TABLE_RECORDED));
     assert_int_equal(read.process[KEPT - 1].pid, 7);
     assert_false(processes_read_recorded(&read, bytes, PROCESS_TABLE_RECORDED - 1));
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stat_file_is_parsed),
-        cmocka_unit_test(cpu_usage_needs_two_readings),
-        cmocka_unit_test(children_of_other_program_count_when_they_have_ended),
-        cmocka_unit_test(machine_stat_is_parsed),
-        cmocka_unit_test(waiting_threads_are_short_of_cpu),
-        cmocka_unit_test(keys_and_metrics_processes_are_listed),
-        cmocka_unit_test(recorded_table_of_older_console_is_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Recordings: replay equals what was recorded; damaged files are read safely. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/data/recording.h"
 
 #include "common/clock.h"
 #include "common/log_record.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -61,6 +55,8 @@ static int teardown(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {setup, teardown};
+
 /*
  * Records one moment per second for MOMENTS seconds; at moment n the counter of requests is n * n.
  */
@@ -89,12 +85,11 @@ static uint64_t requests(const struct replay *replay)
     return segment_reader_sum(replay_reader(replay), METRIC_requests);
 }
 
-static void replay_has_every_moment(void **state)
+TEST(replay_has_every_moment)
 {
     struct replay *replay;
     uint64_t first;
 
-    (void)state;
     record();
     replay = replay_open(path, why, sizeof(why));
     assert_non_null(replay);
@@ -129,14 +124,13 @@ static void replay_has_every_moment(void **state)
 }
 
 /* The rebuilt ring has the same records. */
-static void replay_has_the_log_records(void **state)
+TEST(replay_has_the_log_records)
 {
     struct replay *replay;
     uint64_t words[LOG_RECORD_WORDS_MAX], position = 0;
     unsigned records = 0;
     struct log_ring ring;
 
-    (void)state;
     record();
     replay = replay_open(path, why, sizeof(why));
     while (replay_next(replay, UINT64_MAX) == REPLAY_STEPPED)
@@ -184,13 +178,12 @@ static bool replay_all(void)
 }
 
 /* A note may be older than the first snapshot, and is none itself. */
-static void notes_are_recorded(void **state)
+TEST(notes_are_recorded)
 {
     struct recorder *recorder = recorder_create(path, why, sizeof(why));
     const struct marks *notes;
     struct replay *replay;
 
-    (void)state;
     assert_non_null(recorder);
     assert_int_equal(recorder_add_note(recorder, "waiting", 0, SECOND, why, sizeof(why)), 0);
     for (unsigned n = 1; n <= 2; n++) {
@@ -219,7 +212,7 @@ static void notes_are_recorded(void **state)
     replay_close(replay);
 }
 
-static void file_of_another_format_is_rejected(void **state)
+TEST(file_of_another_format_is_rejected)
 {
     static const struct {
         const char *bytes;
@@ -235,7 +228,6 @@ static void file_of_another_format_is_rejected(void **state)
         {"WSCONREC\x02\0\0\0\x04\x03\x02\x01half", 20, "damaged or truncated in its first chunk"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         write_whole(cases[i].bytes, cases[i].length);
         assert_null(replay_open(path, why, sizeof(why)));
@@ -248,12 +240,11 @@ static void file_of_another_format_is_rejected(void **state)
     assert_null(replay_open("/tmp", why, sizeof(why)));
 }
 
-static void truncated_file_is_replayed_up_to_its_end(void **state)
+TEST(truncated_file_is_replayed_up_to_its_end)
 {
     static unsigned char bytes[FILE_MOST];
     size_t length;
 
-    (void)state;
     record();
     length = read_whole(bytes);
     assert_true(replay_all());
@@ -265,13 +256,12 @@ static void truncated_file_is_replayed_up_to_its_end(void **state)
     assert_false(replay_all());
 }
 
-static void damaged_file_is_read_safely(void **state)
+TEST(damaged_file_is_read_safely)
 {
     static unsigned char bytes[FILE_MOST], damaged[FILE_MOST];
     uint32_t random = 4711;
     size_t length;
 
-    (void)state;
     record();
     length = read_whole(bytes);
     for (int i = 0; i < 300; i++) {
@@ -283,25 +273,9 @@ static void damaged_file_is_read_safely(void **state)
     }
 }
 
-static void existing_file_is_not_overwritten(void **state)
+TEST(existing_file_is_not_overwritten)
 {
-    (void)state;
     write_whole("precious", 8);
     assert_null(recorder_create(path, why, sizeof(why)));
     assert_non_null(strstr(why, "File exists"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(replay_has_every_moment, setup, teardown),
-        cmocka_unit_test_setup_teardown(replay_has_the_log_records, setup, teardown),
-        cmocka_unit_test_setup_teardown(notes_are_recorded, setup, teardown),
-        cmocka_unit_test_setup_teardown(file_of_another_format_is_rejected, setup, teardown),
-        cmocka_unit_test_setup_teardown(truncated_file_is_replayed_up_to_its_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(damaged_file_is_read_safely, setup, teardown),
-        cmocka_unit_test_setup_teardown(existing_file_is_not_overwritten, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

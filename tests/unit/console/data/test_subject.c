@@ -1,14 +1,8 @@
 /* The requests of one subject: which lines match, what is counted, the ring of lines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/tables.h"
 #include "console/data/subject.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +16,8 @@ static int end(void **state)
     subject_destroy(subject);
     return 0;
 }
+
+const struct test_fixture test_group_fixture = {NULL, end};
 
 static void choose(enum subject_column column, bool whole, const char *text)
 {
@@ -62,9 +58,8 @@ static bool matches(enum subject_column column, bool whole, const char *text)
     return subject_requests(subject) == 1;
 }
 
-static void values_are_compared_by_column(void **state)
+TEST(values_are_compared_by_column)
 {
-    (void)state;
     assert_true(matches(SUBJECT_PATH, true, "/dir/x"));
     assert_false(matches(SUBJECT_PATH, true, "/dir"));
     assert_false(matches(SUBJECT_PATH, true, "/dir/x?q=1")); /* ? is any character, not a query */
@@ -92,14 +87,13 @@ static void values_are_compared_by_column(void **state)
     assert_true(matches(SUBJECT_HOST, false, "example"));
 }
 
-static void alternatives_and_negated_terms_match(void **state)
+TEST(alternatives_and_negated_terms_match)
 {
     static struct tail_line line = {.host = "a.example", .status = 404};
     struct subject_term terms[2] = {
         {.column = SUBJECT_STATUS, .whole = true, .text = "404|5xx"},
         {.column = SUBJECT_HOST, .whole = true, .negated = true, .text = "b.example|c.example"}};
 
-    (void)state;
     assert_true(subject_matches(terms, 2, &line));
     line.status = 503;
     assert_true(subject_matches(terms, 2, &line));
@@ -111,12 +105,11 @@ static void alternatives_and_negated_terms_match(void **state)
     assert_true(subject_matches(terms, 0, &line));
 }
 
-static void seconds_statuses_and_latency_are_counted(void **state)
+TEST(seconds_statuses_and_latency_are_counted)
 {
     struct subject_status statuses[SUBJECT_STATUSES];
     double rates[4];
 
-    (void)state;
     choose(SUBJECT_PATH, false, "/a");
     add(100, "GET /b HTTP/1.1", 200);
     add(101, "GET /a HTTP/1.1", 200);
@@ -138,11 +131,10 @@ static void seconds_statuses_and_latency_are_counted(void **state)
     assert_int_equal(histogram_count(subject_latency(subject)), 0);
 }
 
-static void last_lines_are_kept(void **state)
+TEST(last_lines_are_kept)
 {
     char request[64];
 
-    (void)state;
     choose(SUBJECT_PATH, false, "/");
     for (unsigned i = 0; i < SUBJECT_LINES + 10; i++) {
         snprintf(request, sizeof(request), "GET /%u HTTP/1.1", i);
@@ -151,16 +143,4 @@ static void last_lines_are_kept(void **state)
     assert_int_equal(subject_line_count(subject), SUBJECT_LINES);
     assert_string_equal(subject_line(subject, 0)->request, "GET /265 HTTP/1.1");
     assert_string_equal(subject_line(subject, SUBJECT_LINES - 1)->request, "GET /10 HTTP/1.1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_compared_by_column),
-        cmocka_unit_test(alternatives_and_negated_terms_match),
-        cmocka_unit_test(seconds_statuses_and_latency_are_counted),
-        cmocka_unit_test(last_lines_are_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -1,16 +1,10 @@
 /* The tail: merging by time, complete reading within its budget, missed records. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
 #include "console/data/tail.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -49,6 +43,8 @@ static int end(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static void log_line(uint32_t ring, uint64_t number)
 {
@@ -97,9 +93,8 @@ static void assert_newest(size_t back, uint64_t number)
     assert_string_equal(tail_line(tail, back)->referer, "");
 }
 
-static void rings_are_merged_by_time(void **state)
+TEST(rings_are_merged_by_time)
 {
-    (void)state;
     log_line(0, 1);
     log_line(0, 4);
     log_line(2, 2);
@@ -123,9 +118,8 @@ static void log_line_of_host(uint64_t time_ns, uint16_t host)
 }
 
 /* A line keeps the name that the host had, whatever its entry is used for later. */
-static void lines_have_the_names_of_their_hosts(void **state)
+TEST(lines_have_the_names_of_their_hosts)
 {
-    (void)state;
     segment_store_host(&segment, 0, 1, "*");
     segment_store_host(&segment, 1, 2, "old.example");
     log_line_of_host(1, 0);
@@ -144,7 +138,7 @@ static void lines_have_the_names_of_their_hosts(void **state)
     assert_string_equal(tail_line(tail, 0)->host, "new.example");
 }
 
-static void texts_are_readable_where_safe(void **state)
+TEST(texts_are_readable_where_safe)
 {
     static const struct {
         const char *bytes, *text;
@@ -160,7 +154,6 @@ static void texts_are_readable_where_safe(void **state)
     };
     char buffer[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_true(tail_readable(buffer, sizeof(buffer), cases[i].bytes, strlen(cases[i].bytes)));
         assert_string_equal(buffer, cases[i].text);
@@ -169,9 +162,8 @@ static void texts_are_readable_where_safe(void **state)
     assert_string_equal(buffer, "ab");
 }
 
-static void overrun_ring_shows_its_newest_records(void **state)
+TEST(overrun_ring_shows_its_newest_records)
 {
-    (void)state;
     for (uint64_t i = 1; i <= 5000; i++)
         log_line(0, i);
     assert_true(read_after(20 * NS_PER_MS) > 10); /* the records already in the rings */
@@ -184,11 +176,10 @@ static void overrun_ring_shows_its_newest_records(void **state)
 /* The rings of this test have 2048 words, and its records 10. */
 enum { RING_WORDS = 2048, RECORD_WORDS = 10, NEARLY_FULL = RING_WORDS * 7 / 8 / RECORD_WORDS };
 
-static void all_records_of_a_nearly_full_ring_are_read(void **state)
+TEST(all_records_of_a_nearly_full_ring_are_read)
 {
     uint64_t next = 1000;
 
-    (void)state;
     log_line(0, 999);
     assert_int_equal(read_after(20 * NS_PER_MS), 1);
     for (int i = 0; i < 50; i++, next += NEARLY_FULL) {
@@ -199,11 +190,10 @@ static void all_records_of_a_nearly_full_ring_are_read(void **state)
     assert_int_equal(tail_missed(tail), 0);
 }
 
-static void missed_records_are_counted(void **state)
+TEST(missed_records_are_counted)
 {
     uint64_t read;
 
-    (void)state;
     log_line(0, 1000);
     read = read_after(20 * NS_PER_MS);
     log_lines(0, 1001, 5000);
@@ -214,12 +204,11 @@ static void missed_records_are_counted(void **state)
 }
 
 /* The budget of a second is spent; then two rings are read in equal parts. */
-static void more_than_the_budget_is_sampled(void **state)
+TEST(more_than_the_budget_is_sampled)
 {
     const uint64_t words = 2 * NEARLY_FULL * RECORD_WORDS, most = 2 * TAIL_WORDS_PER_S;
     uint64_t next = 1000, calls = 0, read, missed;
 
-    (void)state;
     read_after(0);
     do {
         log_lines(0, next, NEARLY_FULL);
@@ -241,9 +230,8 @@ static void more_than_the_budget_is_sampled(void **state)
                     2 * NEARLY_FULL - read + 2);
 }
 
-static void next_read_is_due_before_a_ring_is_full(void **state)
+TEST(next_read_is_due_before_a_ring_is_full)
 {
-    (void)state;
     log_lines(0, 1, 10);
     read_after(0);
     assert_int_equal(tail_due_ns(tail) - now_ns, TAIL_PAUSE_MAX_NS);
@@ -255,9 +243,8 @@ static void next_read_is_due_before_a_ring_is_full(void **state)
     assert_int_equal(tail_due_ns(tail) - now_ns, TAIL_PAUSE_MIN_NS);
 }
 
-static void only_the_readable_words_are_read(void **state)
+TEST(only_the_readable_words_are_read)
 {
-    (void)state;
     assert_int_equal(tail_attach(tail, &reader, 10 * RECORD_WORDS), 0);
     read_after(0);
     log_lines(0, 1000, NEARLY_FULL);
@@ -280,12 +267,11 @@ static void see(void *context, const struct tail_record *record)
     seen->count++;
 }
 
-static void backlog_of_a_complete_ring_has_no_gap(void **state)
+TEST(backlog_of_a_complete_ring_has_no_gap)
 {
     struct seen seen = {0};
     uint64_t read;
 
-    (void)state;
     for (uint64_t i = 1; i <= 100; i++)
         log_line(0, i);
     read = read_after(20 * NS_PER_MS);
@@ -296,12 +282,11 @@ static void backlog_of_a_complete_ring_has_no_gap(void **state)
     assert_int_equal(read_after(20 * NS_PER_MS), 1); /* reading continues */
 }
 
-static void backlog_starts_where_the_busiest_ring_does(void **state)
+TEST(backlog_starts_where_the_busiest_ring_does)
 {
     struct seen seen = {0};
     uint64_t read, since;
 
-    (void)state;
     log_line(2, 1); /* a quiet ring reaches further back than the others */
     for (uint64_t i = 2; i <= 5000; i++)
         log_line(0, i);
@@ -314,9 +299,8 @@ static void backlog_starts_where_the_busiest_ring_does(void **state)
     assert_int_equal(seen.newest + read - 1, 5000);
 }
 
-static void slow_reader_ends_at_the_newest_record(void **state)
+TEST(slow_reader_ends_at_the_newest_record)
 {
-    (void)state;
     for (uint64_t i = 1; i <= 20; i++) {
         for (uint64_t j = 0; j < 977; j++)
             log_line((uint32_t)(j % 2) * 2, i * 1000 + j);
@@ -328,12 +312,11 @@ static void slow_reader_ends_at_the_newest_record(void **state)
 }
 
 /* The writer has claimed the first unread word but not published it: nothing read is believed. */
-static void claimed_records_are_missed(void **state)
+TEST(claimed_records_are_missed)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t head;
 
-    (void)state;
     log_line(0, 1);
     assert_int_equal(read_after(20 * NS_PER_MS), 1);
     head = atomic_load(&ring.words->head);
@@ -363,13 +346,12 @@ static void log_long_line(uint64_t number, size_t length)
 }
 
 /* Lines of all lengths survive while many more are read than are kept; so do those of a copy. */
-static void last_lines_are_kept_whatever_their_length(void **state)
+TEST(last_lines_are_kept_whatever_their_length)
 {
     enum { LINES = 3 * TAIL_LINES };
     struct tail *copy;
     uint64_t number;
 
-    (void)state;
     for (number = 1; number <= LINES; number++) {
         log_long_line(number, number * 37 % 3000 + 32);
         assert_int_equal(read_after(NS_PER_S), 1);
@@ -397,9 +379,8 @@ static void last_lines_are_kept_whatever_their_length(void **state)
 }
 
 /* Lines are ordered when they are first shown: across rings and calls, also in part before. */
-static void lines_are_ordered_across_calls(void **state)
+TEST(lines_are_ordered_across_calls)
 {
-    (void)state;
     log_lines(0, 1, 50);
     log_lines(2, 51, 50);
     assert_int_equal(read_after(20 * NS_PER_MS), 100);
@@ -413,19 +394,18 @@ static void lines_are_ordered_across_calls(void **state)
         assert_newest(back, 500 - back);
 }
 
-static void unprintable_bytes_are_escaped(void **state)
+TEST(unprintable_bytes_are_escaped)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = {.status = 400, .request_line = SPAN("GET /\x1b[2J\xff")};
 
-    (void)state;
     log_ring_append(&ring, words, log_record_pack(&record, words));
     assert_int_equal(read_after(20 * NS_PER_MS), 1);
     assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
-static void protocol_is_named_as_negotiated(void **state)
+TEST(protocol_is_named_as_negotiated)
 {
     static const struct {
         uint8_t protocol;
@@ -443,7 +423,6 @@ static void protocol_is_named_as_negotiated(void **state)
     };
     char text[TAIL_PROTOCOL_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct tail_line line = {.protocol = cases[i].protocol};
 
@@ -453,42 +432,15 @@ static void protocol_is_named_as_negotiated(void **state)
     }
 }
 
-static void corrupt_ring_is_read_safely(void **state)
+TEST(corrupt_ring_is_read_safely)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t words[32];
 
-    (void)state;
     memset(words, 0xa5, sizeof(words));
     words[0] = 32;
     log_ring_append(&ring, words, 32);
     log_line(0, 7);
     assert_int_equal(read_after(20 * NS_PER_MS), 1);
     assert_newest(0, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(texts_are_readable_where_safe, begin, end),
-        cmocka_unit_test_setup_teardown(lines_have_the_names_of_their_hosts, begin, end),
-        cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
-        cmocka_unit_test_setup_teardown(overrun_ring_shows_its_newest_records, begin, end),
-        cmocka_unit_test_setup_teardown(all_records_of_a_nearly_full_ring_are_read, begin, end),
-        cmocka_unit_test_setup_teardown(missed_records_are_counted, begin, end),
-        cmocka_unit_test_setup_teardown(more_than_the_budget_is_sampled, begin, end),
-        cmocka_unit_test_setup_teardown(next_read_is_due_before_a_ring_is_full, begin, end),
-        cmocka_unit_test_setup_teardown(only_the_readable_words_are_read, begin, end),
-        cmocka_unit_test_setup_teardown(backlog_of_a_complete_ring_has_no_gap, begin, end),
-        cmocka_unit_test_setup_teardown(backlog_starts_where_the_busiest_ring_does, begin, end),
-        cmocka_unit_test_setup_teardown(slow_reader_ends_at_the_newest_record, begin, end),
-        cmocka_unit_test_setup_teardown(claimed_records_are_missed, begin, end),
-        cmocka_unit_test_setup_teardown(last_lines_are_kept_whatever_their_length, begin, end),
-        cmocka_unit_test_setup_teardown(lines_are_ordered_across_calls, begin, end),
-        cmocka_unit_test_setup_teardown(unprintable_bytes_are_escaped, begin, end),
-        cmocka_unit_test(protocol_is_named_as_negotiated),
-        cmocka_unit_test_setup_teardown(corrupt_ring_is_read_safely, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

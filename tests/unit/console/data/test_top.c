@@ -1,14 +1,8 @@
 /* Top lists: bounds of the sketch, sliding windows, scaling for missed requests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/data/top.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,6 +27,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void answer(uint64_t second, const char *request, uint16_t status, uint64_t duration_ns)
 {
     struct log_record log = {.time_ns = second * NS_PER_S,
@@ -53,9 +49,8 @@ static const struct sketch_entry *first(enum top_list list, uint64_t second, int
     return view.sketch.used > 0 ? &view.sketch.entry[0] : NULL;
 }
 
-static void each_list_counts_its_own_key(void **state)
+TEST(each_list_counts_its_own_key)
 {
-    (void)state;
     answer(1000, "GET /a?x=1 HTTP/1.1", 200, 1000);
     answer(1001, "GET /a?x=2 HTTP/1.1", 200, 3000);
     answer(1002, "GET /b HTTP/1.1", 404, 2000);
@@ -75,9 +70,8 @@ static void each_list_counts_its_own_key(void **state)
 }
 
 /* A request that a list does not have yet belongs to the pane of its time. */
-static void requests_of_two_panes_may_alternate(void **state)
+TEST(requests_of_two_panes_may_alternate)
 {
-    (void)state;
     for (int i = 0; i < 10; i++) {
         answer(1009, "GET /a HTTP/1.1", 200, 1);
         answer(1010, "GET /a HTTP/1.1", 200, 1);
@@ -92,11 +86,10 @@ static void requests_of_two_panes_may_alternate(void **state)
 }
 
 /* A path as long as a hostile record can have it. */
-static void longest_path_is_counted(void **state)
+TEST(longest_path_is_counted)
 {
     static char request[LOG_RECORD_WORDS_MAX * 8];
 
-    (void)state;
     memset(request, 'x', sizeof(request) - 1);
     memcpy(request, "GET /", 5);
     answer(1000, request, 404, 1);
@@ -106,9 +99,8 @@ static void longest_path_is_counted(void **state)
     assert_int_equal(view.sketch.used, 1);
 }
 
-static void window_may_end_at_any_time(void **state)
+TEST(window_may_end_at_any_time)
 {
-    (void)state;
     answer(1000, "GET /old HTTP/1.1", 200, 1);
     answer(1100, "GET /new HTTP/1.1", 200, 1);
     assert_string_equal(first(TOP_PATHS, 1105, 60)->key, "/new");
@@ -120,9 +112,8 @@ static void window_may_end_at_any_time(void **state)
     assert_null(first(TOP_PATHS, 3000, 60));
 }
 
-static void window_starts_no_earlier_than_known(void **state)
+TEST(window_starts_no_earlier_than_known)
 {
-    (void)state;
     answer(1000, "GET /before HTTP/1.1", 200, 1);
     answer(1052, "GET /after HTTP/1.1", 200, 1);
     assert_int_equal(top_known_since(top), 0);
@@ -136,18 +127,16 @@ static void window_starts_no_earlier_than_known(void **state)
     assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
 }
 
-static void request_older_than_all_panes_is_ignored(void **state)
+TEST(request_older_than_all_panes_is_ignored)
 {
-    (void)state;
     answer(5000, "GET /a HTTP/1.1", 200, 1);
     answer(5000 - TOP_PANES * TOP_PANE_S, "GET /b HTTP/1.1", 200, 1);
     assert_string_equal(first(TOP_PATHS, 5000, 900)->key, "/a");
     assert_int_equal(view.sketch.used, 1);
 }
 
-static void missed_requests_scale_the_counts(void **state)
+TEST(missed_requests_scale_the_counts)
 {
-    (void)state;
     for (int i = 0; i < 10; i++)
         answer(1000, "GET /a HTTP/1.1", 200, 1);
     first(TOP_PATHS, 1001, 60);
@@ -158,11 +147,10 @@ static void missed_requests_scale_the_counts(void **state)
 }
 
 /* A thousand keys once each, between two frequent ones. */
-static void frequent_keys_survive_many_rare_ones(void **state)
+TEST(frequent_keys_survive_many_rare_ones)
 {
     char request[64];
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         snprintf(request, sizeof(request), "GET /rare/%d HTTP/1.1", i);
         answer(1000, request, 200, 1);
@@ -218,9 +206,8 @@ static void check_bounds(uint32_t paths, bool zipf, bool exact)
     }
 }
 
-static void every_count_is_within_its_bounds(void **state)
+TEST(every_count_is_within_its_bounds)
 {
-    (void)state;
     for (int zipf = 0; zipf < 2; zipf++) {
         check_bounds(10, zipf, true);
         check_bounds(393, zipf, true);
@@ -229,11 +216,10 @@ static void every_count_is_within_its_bounds(void **state)
     }
 }
 
-static void slowest_keys_survive_many_fast_ones(void **state)
+TEST(slowest_keys_survive_many_fast_ones)
 {
     char request[64];
 
-    (void)state;
     for (uint64_t i = 0; i < 5000; i++) {
         snprintf(request, sizeof(request), "GET /%d HTTP/1.1", (int)i);
         answer(1000, request, 200, i * 7919 % 5000);
@@ -243,11 +229,10 @@ static void slowest_keys_survive_many_fast_ones(void **state)
         assert_float_equal(view.sketch.entry[i].longest_ns, (float)(4999 - (int)i), 0);
 }
 
-static void long_keys_are_truncated_and_merged(void **state)
+TEST(long_keys_are_truncated_and_merged)
 {
     char request[TAIL_REQUEST_BYTES];
 
-    (void)state;
     memset(request, 'x', sizeof(request));
     memcpy(request, "GET /", 5);
     request[sizeof(request) - 1] = '\0';
@@ -272,13 +257,12 @@ static long resident_pages(void)
 /*
  * A pane has room for 1024 keys in each list; it touches what it needs, also when it is used again.
  */
-static void memory_stays_at_what_keys_need(void **state)
+TEST(memory_stays_at_what_keys_need)
 {
     enum { ROUND_S = TOP_PANES * TOP_PANE_S, SLACK_BYTES = 4 << 20 };
     uint64_t second = 1000;
     long before;
 
-    (void)state;
     for (uint64_t until = second + ROUND_S; second < until; second++)
         answer(second, "GET /a HTTP/1.1", 404, 1000);
     before = resident_pages();
@@ -287,24 +271,4 @@ static void memory_stays_at_what_keys_need(void **state)
     assert_true((resident_pages() - before) * sysconf(_SC_PAGESIZE) <= SLACK_BYTES);
     assert_string_equal(first(TOP_PATHS, second - 1, ROUND_S)->key, "/b");
     assert_int_equal(view.sketch.used, 1);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_list_counts_its_own_key, begin, end),
-        cmocka_unit_test_setup_teardown(requests_of_two_panes_may_alternate, begin, end),
-        cmocka_unit_test_setup_teardown(longest_path_is_counted, begin, end),
-        cmocka_unit_test_setup_teardown(window_may_end_at_any_time, begin, end),
-        cmocka_unit_test_setup_teardown(window_starts_no_earlier_than_known, begin, end),
-        cmocka_unit_test_setup_teardown(request_older_than_all_panes_is_ignored, begin, end),
-        cmocka_unit_test_setup_teardown(missed_requests_scale_the_counts, begin, end),
-        cmocka_unit_test_setup_teardown(frequent_keys_survive_many_rare_ones, begin, end),
-        cmocka_unit_test_setup_teardown(every_count_is_within_its_bounds, begin, end),
-        cmocka_unit_test_setup_teardown(slowest_keys_survive_many_fast_ones, begin, end),
-        cmocka_unit_test_setup_teardown(long_keys_are_truncated_and_merged, begin, end),
-        cmocka_unit_test_setup_teardown(memory_stays_at_what_keys_need, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Watching a server: requests are counted between samples. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "console/data/watch.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -39,6 +33,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void log_requests(void)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
@@ -64,11 +60,10 @@ static void assert_counted(uint64_t requests)
     assert_int_equal(view.missed, 0);
 }
 
-static void requests_are_counted_between_samples(void **state)
+TEST(requests_are_counted_between_samples)
 {
     uint64_t now_ns = clock_monotonic_ns();
 
-    (void)state;
     assert_true(watch_log_due_ns(watch) == UINT64_MAX); /* not attached */
     watch_read_log(watch, now_ns, clock_wall_ns());
     sample(now_ns);
@@ -87,25 +82,23 @@ static void requests_are_counted_between_samples(void **state)
 
 /* The master asks another question each second. */
 /* Only the first one is of half a second. */
-static void cpu_time_is_that_of_a_second(void **state)
+TEST(cpu_time_is_that_of_a_second)
 {
     uint64_t from_ns = clock_monotonic_ns();
     static const unsigned halves[] = {0, 1, 1, 3, 3, 5}; /* when it was read last */
 
-    (void)state;
     for (unsigned i = 0; i < ARRAY_LENGTH(halves); i++) {
         sample(from_ns + i * NS_PER_S / 2);
         assert_true(watch_processes(watch)->time_ns == from_ns + halves[i] * NS_PER_S / 2);
     }
 }
 
-static void thread_is_silent_until_it_answers(void **state)
+TEST(thread_is_silent_until_it_answers)
 {
     struct segment_thread *thread = segment_thread(&segment, 0);
     const struct snapshot *now = &watch_info(watch)->snapshot;
     uint64_t now_ns = clock_monotonic_ns();
 
-    (void)state;
     segment_activity_work(&thread->activity, THREAD_STATE_WRITE, now_ns, "", 0);
     for (uint64_t second = 0; second < 4; second++) {
         atomic_store(&segment_master(&segment)->question, second + 1);
@@ -121,15 +114,4 @@ static void thread_is_silent_until_it_answers(void **state)
     sample(now_ns + 7 * NS_PER_S);
     sample(now_ns + 99 * NS_PER_S); /* no further question */
     assert_int_equal(now->threads[0].silent_ns, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(requests_are_counted_between_samples, begin, end),
-        cmocka_unit_test_setup_teardown(cpu_time_is_that_of_a_second, begin, end),
-        cmocka_unit_test_setup_teardown(thread_is_silent_until_it_answers, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

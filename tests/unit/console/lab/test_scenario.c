@@ -1,18 +1,13 @@
 /* Guided scenarios: what the explanations claim of the measures. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/lab/scenario.h"
+
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-static void claim_is_compared_with_value_or_with_before(void **state)
+TEST(claim_is_compared_with_value_or_with_before)
 {
     static const struct {
         struct lab_claim claim;
@@ -33,7 +28,6 @@ static void claim_is_compared_with_value_or_with_before(void **state)
     double before[LAB_MEASURE_COUNT], now[LAB_MEASURE_COUNT];
     char why[128];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         before[cases[i].claim.measure] = cases[i].before;
         now[cases[i].claim.measure] = cases[i].now;
@@ -54,11 +48,10 @@ static bool shows(const struct lab_step *step, enum lab_measure measure)
 }
 
 /* The reader can compare it. Only a step that invites to try numbers claims nothing. */
-static void claims_are_about_measures_shown(void **state)
+TEST(claims_are_about_measures_shown)
 {
     int without = 0;
 
-    (void)state;
     for (int i = 0; i < LAB_SCENARIO_COUNT; i++)
         for (int j = 0; j < lab_scenario_steps(lab_scenario_table[i]); j++) {
             const struct lab_step *step = &lab_scenario_table[i]->steps[j];
@@ -70,14 +63,4 @@ static void claims_are_about_measures_shown(void **state)
                              lab_measure_label(step->claims[k].measure));
         }
     assert_int_equal(without, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claim_is_compared_with_value_or_with_before),
-        cmocka_unit_test(claims_are_about_measures_shown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
  * A load run: progress lines, the report, marks, the check of both counts, JSON. Stored runs: one
  * file each, newest first; other files are skipped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/load/run.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +24,8 @@ static int begin(void **state)
     run.own_server = true;
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, NULL};
 
 static bool progress(double at_s, double rate)
 {
@@ -54,9 +50,8 @@ static void report(int answered, int unanswered)
     load_run_report(&run, text, strlen(text));
 }
 
-static void progress_line_adds_point(void **state)
+TEST(progress_line_adds_point)
 {
-    (void)state;
     assert_true(progress(0.2, 1000));
     assert_int_equal(run.point_count, 1);
     assert_float_equal((float)run.point[0].client_rate, 1000, 0);
@@ -69,30 +64,27 @@ static void progress_line_adds_point(void **state)
     assert_float_equal((float)run.point[1].server_rate, 900, 0);
 }
 
-static void other_target_leaves_server_values_unknown(void **state)
+TEST(other_target_leaves_server_values_unknown)
 {
-    (void)state;
     run.own_server = false;
     assert_true(progress(0.2, 1000));
     assert_true(isnan(run.point[0].server_rate));
 }
 
-static void other_output_is_the_error_message(void **state)
+TEST(other_output_is_the_error_message)
 {
     static const struct load_server_sample server = {0};
 
-    (void)state;
     assert_false(load_run_progress(&run, "wsload: cannot resolve x\x1b[2J", &server));
     assert_string_equal(run.failure, "wsload: cannot resolve x\\x1b[2J");
     assert_false(load_run_progress(&run, "[1]", &server));
     assert_int_equal(run.point_count, 0);
 }
 
-static void change_of_client_adds_mark(void **state)
+TEST(change_of_client_adds_mark)
 {
     static const struct load_server_sample server = {0};
 
-    (void)state;
     progress(0.4, 1000);
     assert_false(load_run_progress(&run, "{\"event\":\"changed\",\"rate\":700.0,\"connections\":5}",
                                    &server));
@@ -103,9 +95,8 @@ static void change_of_client_adds_mark(void **state)
     assert_string_equal(run.failure, "");
 }
 
-static void long_run_drops_points(void **state)
+TEST(long_run_drops_points)
 {
-    (void)state;
     for (int i = 0; i < 20000; i++)
         progress(i * 0.2, i);
     assert_true(run.point_count <= LOAD_POINTS_MAX);
@@ -115,11 +106,10 @@ static void long_run_drops_points(void **state)
     assert_true(run.point[run.point_count - 1].at_s > 3990);
 }
 
-static void counts_of_both_ends_are_compared(void **state)
+TEST(counts_of_both_ends_are_compared)
 {
     char text[256];
 
-    (void)state;
     run.server_before = 100;
     run.server_after = 150;
     assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE); /* not finished */
@@ -137,9 +127,8 @@ static void counts_of_both_ends_are_compared(void **state)
     assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE);
 }
 
-static void axis_spans_planned_duration(void **state)
+TEST(axis_spans_planned_duration)
 {
-    (void)state;
     assert_float_equal((float)load_run_span_s(&run), 30, 0);
     run.settings.text[LOAD_DURATION][0] = '\0';
     assert_float_equal((float)load_run_span_s(&run), 5, 0);
@@ -147,11 +136,10 @@ static void axis_spans_planned_duration(void **state)
     assert_float_equal((float)load_run_span_s(&run), 40, 0);
 }
 
-static void run_survives_json(void **state)
+TEST(run_survives_json)
 {
     json_t *object;
 
-    (void)state;
     progress(0.2, 1000);
     progress(0.4, 1100);
     load_run_mark(&run, 0.3, "threads: 8 instead of 4");
@@ -173,12 +161,11 @@ static void run_survives_json(void **state)
     assert_int_equal(again.started_ns, 5000);
 }
 
-static void invalid_run_is_rejected(void **state)
+TEST(invalid_run_is_rejected)
 {
     static const char *const texts[] = {"{}", "[]", "{\"webserverd_run\":1}",
                                         "{\"webserverd_run\":2,\"totals\":{}}"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         json_t *object = json_loads(texts[i], 0, NULL);
 
@@ -230,16 +217,14 @@ static void keep(uint64_t second)
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), 0);
 }
 
-static void store_is_empty_at_first(void **state)
+TEST_WITH(store_is_empty_at_first, begin_store, end_store)
 {
-    (void)state;
     assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 0);
 }
 
-static void run_is_added_read_and_removed(void **state)
+TEST_WITH(run_is_added_read_and_removed, begin_store, end_store)
 {
-    (void)state;
     keep(1000);
     keep(3000);
     keep(2000);
@@ -255,9 +240,8 @@ static void run_is_added_read_and_removed(void **state)
     assert_int_equal(store.entries[0].totals.answered, 2000);
 }
 
-static void oldest_runs_are_deleted(void **state)
+TEST_WITH(oldest_runs_are_deleted, begin_store, end_store)
 {
-    (void)state;
     for (uint64_t i = 0; i < LOAD_STORE_MAX + 2; i++)
         keep(1000 + i);
     assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
@@ -265,12 +249,11 @@ static void oldest_runs_are_deleted(void **state)
     assert_int_equal(store.entries[LOAD_STORE_MAX - 1].totals.answered, 1002);
 }
 
-static void other_files_are_skipped(void **state)
+TEST_WITH(other_files_are_skipped, begin_store, end_store)
 {
     char path[256];
     FILE *file;
 
-    (void)state;
     keep(1000);
     snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", directory);
     file = fopen(path, "w");
@@ -281,9 +264,8 @@ static void other_files_are_skipped(void **state)
     assert_int_equal(store.count, 1);
 }
 
-static void unusable_directory_is_reported(void **state)
+TEST_WITH(unusable_directory_is_reported, begin_store, end_store)
 {
-    (void)state;
     setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
     load_run_begin(&run, &run.settings, "", 1);
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), -1);
@@ -291,13 +273,12 @@ static void unusable_directory_is_reported(void **state)
     setenv("XDG_STATE_HOME", directory, 1);
 }
 
-static void two_runs_are_compared(void **state)
+TEST_WITH(two_runs_are_compared, NULL, NULL)
 {
     struct load_totals before = {.requests_per_s = 100, .p50_ns = 10, .p99_ns = NAN};
     struct load_totals after = {.requests_per_s = 150, .p50_ns = 20, .p99_ns = 5, .failed = 2};
     struct load_difference lines[LOAD_DIFFERENCES];
 
-    (void)state;
     load_compare(&before, &after, lines);
     assert_string_equal(lines[0].label, "requests/s");
     assert_float_equal((float)lines[0].after, 150, 0);
@@ -305,27 +286,4 @@ static void two_runs_are_compared(void **state)
     assert_true(lines[1].less_is_better);
     assert_int_equal(lines[1].unit, GRAPH_TIME);
     assert_true(isnan(lines[3].before));
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(progress_line_adds_point, begin),
-        cmocka_unit_test_setup(other_target_leaves_server_values_unknown, begin),
-        cmocka_unit_test_setup(other_output_is_the_error_message, begin),
-        cmocka_unit_test_setup(change_of_client_adds_mark, begin),
-        cmocka_unit_test_setup(long_run_drops_points, begin),
-        cmocka_unit_test_setup(counts_of_both_ends_are_compared, begin),
-        cmocka_unit_test_setup(axis_spans_planned_duration, begin),
-        cmocka_unit_test_setup(run_survives_json, begin),
-        cmocka_unit_test_setup(invalid_run_is_rejected, begin),
-        cmocka_unit_test_setup_teardown(store_is_empty_at_first, begin_store, end_store),
-        cmocka_unit_test_setup_teardown(run_is_added_read_and_removed, begin_store, end_store),
-        cmocka_unit_test_setup_teardown(oldest_runs_are_deleted, begin_store, end_store),
-        cmocka_unit_test_setup_teardown(other_files_are_skipped, begin_store, end_store),
-        cmocka_unit_test_setup_teardown(unusable_directory_is_reported, begin_store, end_store),
-        cmocka_unit_test(two_runs_are_compared),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The settings of a load run, and the wsload arguments made from them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "console/load/settings.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +19,11 @@ static void assert_arguments(const struct load_settings *settings, const char *e
     assert_string_equal(line, expected);
 }
 
-static void settings_become_arguments(void **state)
+TEST(settings_become_arguments)
 {
     struct load_settings settings;
     char why[128], brief[128];
 
-    (void)state;
     load_settings_init(&settings);
     assert_arguments(&settings, "wsload --json --progress --connections 50 --duration 30s "
                                 "http://127.0.0.1:8080/");
@@ -44,7 +37,7 @@ static void settings_become_arguments(void **state)
                         "50 connections, 50k requests, no keep-alive");
 }
 
-static void invalid_value_is_rejected(void **state)
+TEST(invalid_value_is_rejected)
 {
     static const struct {
         enum load_field field;
@@ -60,7 +53,6 @@ static void invalid_value_is_rejected(void **state)
     struct load_settings settings, before;
     char why[256];
 
-    (void)state;
     load_settings_init(&settings);
     before = settings;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -71,12 +63,11 @@ static void invalid_value_is_rejected(void **state)
     }
 }
 
-static void every_preset_is_valid(void **state)
+TEST(every_preset_is_valid)
 {
     struct load_settings settings, typed;
     char why[256];
 
-    (void)state;
     for (size_t i = 0; i < load_preset_count; i++) {
         load_settings_init(&settings);
         load_settings_preset(&settings, i);
@@ -90,7 +81,7 @@ static void every_preset_is_valid(void **state)
     }
 }
 
-static void target_matches_listen_addresses(void **state)
+TEST(target_matches_listen_addresses)
 {
     static const struct {
         const char *listening, *target;
@@ -103,7 +94,6 @@ static void target_matches_listen_addresses(void **state)
     };
     char url[LOAD_TEXT_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_string_equal(load_target_default(cases[i].listening, url, sizeof(url)),
                             cases[i].target);
@@ -116,12 +106,11 @@ static void target_matches_listen_addresses(void **state)
     assert_false(load_target_matches("http://example.org/", ""));
 }
 
-static void settings_survive_json(void **state)
+TEST(settings_survive_json)
 {
     struct load_settings settings, again;
     json_t *object;
 
-    (void)state;
     load_settings_init(&settings);
     load_settings_preset(&settings, 1);
     object = load_settings_json(&settings);
@@ -129,17 +118,4 @@ static void settings_survive_json(void **state)
     json_decref(object);
     for (int i = 0; i < LOAD_FIELDS; i++)
         assert_string_equal(settings.text[i], again.text[i]);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_become_arguments),
-        cmocka_unit_test(invalid_value_is_rejected),
-        cmocka_unit_test(every_preset_is_valid),
-        cmocka_unit_test(target_matches_listen_addresses),
-        cmocka_unit_test(settings_survive_json),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

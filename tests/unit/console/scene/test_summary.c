@@ -1,30 +1,22 @@
 /* The summary of a server in one line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "console/scene/scene.h"
+#include "tests/test.h"
 
-static void item_that_does_not_fit_is_left_out(void **state)
+TEST(item_that_does_not_fit_is_left_out)
 {
     char line[32] = "";
 
-    (void)state;
     summary_append(line, sizeof(line), 20, "threads %d", 4);
     summary_append(line, sizeof(line), 20, "a very long item that does not fit");
     summary_append(line, sizeof(line), 20, "pid %d", 123);
     assert_string_equal(line, "threads 4  pid 123");
 }
 
-static void items_left_out_are_counted(void **state)
+TEST(items_left_out_are_counted)
 {
     char line[32] = "", exact[32] = "", narrow[32] = "";
 
-    (void)state;
     summary_add(line, sizeof(line), 20, "threads %d", 4);
     summary_add(line, sizeof(line), 20, "pid %d", 123);
     assert_string_equal(line, "threads 4  pid 123");
@@ -40,11 +32,10 @@ static void items_left_out_are_counted(void **state)
     assert_string_equal(narrow, "+1");
 }
 
-static void longer_count_takes_the_place_of_an_item(void **state)
+TEST(longer_count_takes_the_place_of_an_item)
 {
     char line[32] = "";
 
-    (void)state;
     summary_add(line, sizeof(line), 13, "threads %d", 4);
     for (int i = 0; i < 9; i++)
         summary_add(line, sizeof(line), 13, "pid %d", i);
@@ -53,12 +44,11 @@ static void longer_count_takes_the_place_of_an_item(void **state)
     assert_string_equal(line, "+11");
 }
 
-static void uptime_survives_a_clock_set_back(void **state)
+TEST(uptime_survives_a_clock_set_back)
 {
     static struct snapshot now; /* too large for the stack */
     char line[64];
 
-    (void)state;
     now.wall_ns = 1000 * NS_PER_S;
     now.time_ns = 500 * NS_PER_S;
     now.server.started_ns = 4500 * NS_PER_S;
@@ -78,14 +68,13 @@ static void push_second(struct history *history, uint64_t second)
 }
 
 /* The first second after a gap has the marks of the gap, but none from before it. */
-static void marks_stand_at_their_second(void **state)
+TEST(marks_stand_at_their_second)
 {
     static struct marks marks;
     struct graph_mark found[GRAPH_MARKS_MAX];
     struct scene scene = {.history = history_create(), .marks = &marks};
     struct history *history = (struct history *)scene.history;
 
-    (void)state;
     assert_non_null(history);
     for (uint64_t second = 100; second < 110; second++)
         push_second(history, second);
@@ -102,17 +91,4 @@ static void marks_stand_at_their_second(void **state)
     assert_int_equal(found[0].index, 60 - 1 - 1);
     assert_int_equal(found[0].letter, 'M');
     history_destroy(history);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_stand_at_their_second),
-        cmocka_unit_test(item_that_does_not_fit_is_left_out),
-        cmocka_unit_test(items_left_out_are_counted),
-        cmocka_unit_test(uptime_survives_a_clock_set_back),
-        cmocka_unit_test(longer_count_takes_the_place_of_an_item),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

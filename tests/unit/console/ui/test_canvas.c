@@ -1,13 +1,7 @@
 /* Layout of the parts of a view at all sizes; text as cells. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/ui/canvas.h"
 #include "console/ui/text.h"
+#include "tests/test.h"
 
 #include <locale.h>
 
@@ -28,9 +22,8 @@ static void check(int height, int first, int second, int third)
     assert_int_equal(shown, (first > 0) + (second > 0) + (third > 0));
 }
 
-static void least_important_part_is_left_out_first(void **state)
+TEST(least_important_part_is_left_out_first)
 {
-    (void)state;
     check(14, 2, 4, 6);
     check(13, 2, 10, 0);
     check(7, 2, 4, 0);
@@ -38,15 +31,13 @@ static void least_important_part_is_left_out_first(void **state)
     check(1, 1, 0, 0); /* the last one is cut, not left out */
 }
 
-static void spare_lines_are_shared_by_weight(void **state)
+TEST(spare_lines_are_shared_by_weight)
 {
-    (void)state;
     check(34, 2, 10, 20);
 }
 
-static void parts_never_overlap_or_leave_the_canvas(void **state)
+TEST(parts_never_overlap_or_leave_the_canvas)
 {
-    (void)state;
     for (int height = 1; height < 60; height++) {
         struct canvas canvas = {.y = 3, .x = 5, .height = height, .width = 20}, places[3];
         int end = 3;
@@ -62,13 +53,12 @@ static void parts_never_overlap_or_leave_the_canvas(void **state)
     }
 }
 
-static void text_has_no_control_characters_on_the_screen(void **state)
+TEST(text_has_no_control_characters_on_the_screen)
 {
     static const char text[] = "a\x1b[2J\nb\xc2\x9b\xe2\x80\xae\xc3\xa4";
     static const char invisible[] = "e\xcc\x81\xe2\x80\x8bz"; /* combining, zero width */
     wchar_t cells[48];
 
-    (void)state;
     assert_non_null(setlocale(LC_ALL, "C.UTF-8"));
     assert_int_equal(text_cells(text, cells, 48), 34);
     assert_memory_equal(cells, L"a\\x1b[2J\\x0ab\\xc2\\x9b\\xe2\\x80\\xae\u00e4",
@@ -78,16 +68,4 @@ static void text_has_no_control_characters_on_the_screen(void **state)
     assert_memory_equal(cells, L"e\\xcc\\x81\\xe2\\x80\\x8bz", 22 * sizeof(*cells));
     assert_int_equal(text_fitting(invisible, 8), 1);
     assert_int_equal(text_cells("\xff", cells, 32), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_important_part_is_left_out_first),
-        cmocka_unit_test(spare_lines_are_shared_by_weight),
-        cmocka_unit_test(parts_never_overlap_or_leave_the_canvas),
-        cmocka_unit_test(text_has_no_control_characters_on_the_screen),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

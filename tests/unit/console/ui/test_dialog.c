@@ -1,12 +1,7 @@
 /* The line editor: keys, history, completion. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/ui/dialog.h"
+
+#include "tests/test.h"
 
 #include <curses.h>
 #include <string.h>
@@ -17,11 +12,10 @@ static void type(struct edit *edit, const char *text)
         assert_true(edit_key(edit, NULL, (unsigned char)*text));
 }
 
-static void keys_edit_like_a_shell(void **state)
+TEST(keys_edit_like_a_shell)
 {
     struct edit edit = {0};
 
-    (void)state;
     type(&edit, "threads 48");
     edit_key(&edit, NULL, KEY_LEFT);
     edit_key(&edit, NULL, KEY_BACKSPACE);
@@ -43,11 +37,10 @@ static void keys_edit_like_a_shell(void **state)
     assert_string_equal(edit.text, "");
 }
 
-static void multibyte_characters_are_edited_as_one(void **state)
+TEST(multibyte_characters_are_edited_as_one)
 {
     struct edit edit = {0};
 
-    (void)state;
     type(&edit, "a\xc3\xbc\xe2\x82\xac");
     edit_key(&edit, NULL, KEY_BACKSPACE);
     assert_string_equal(edit.text, "a\xc3\xbc");
@@ -57,22 +50,20 @@ static void multibyte_characters_are_edited_as_one(void **state)
     assert_string_equal(edit.text, "a");
 }
 
-static void long_line_is_truncated(void **state)
+TEST(long_line_is_truncated)
 {
     struct edit edit = {0};
 
-    (void)state;
     for (int i = 0; i < 2 * EDIT_BYTES; i++)
         edit_key(&edit, NULL, 'x');
     assert_int_equal(strlen(edit.text), EDIT_BYTES - 1);
 }
 
-static void history_moves_back_and_forward(void **state)
+TEST(history_moves_back_and_forward)
 {
     static struct edit_history history;
     struct edit edit = {0};
 
-    (void)state;
     for (int i = 0; i < EDIT_HISTORY + 5; i++)
         edit_remember(&history, i % 2 ? "first" : "second");
     edit_remember(&history, "second");
@@ -89,12 +80,11 @@ static void history_moves_back_and_forward(void **state)
     assert_string_equal(edit.text, "");
 }
 
-static void completion_stops_at_common_prefix(void **state)
+TEST(completion_stops_at_common_prefix)
 {
     static const char *const words[] = {"cache-flush", "cache-purge", "threads"};
     struct edit edit = {0};
 
-    (void)state;
     type(&edit, "ca");
     assert_int_equal(edit_complete(&edit, words, 3), 2);
     assert_string_equal(edit.text, "cache-");
@@ -104,17 +94,4 @@ static void completion_stops_at_common_prefix(void **state)
     type(&edit, "zzz");
     assert_int_equal(edit_complete(&edit, words, 3), 0);
     assert_string_equal(edit.text, "cache-purge zzz");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_edit_like_a_shell),
-        cmocka_unit_test(multibyte_characters_are_edited_as_one),
-        cmocka_unit_test(long_line_is_truncated),
-        cmocka_unit_test(history_moves_back_and_forward),
-        cmocka_unit_test(completion_stops_at_common_prefix),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

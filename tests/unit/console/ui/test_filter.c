@@ -1,14 +1,8 @@
 /* The filter: what its words match, and invalid words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/ui/filter.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +26,7 @@ static void fill(struct cell *cells)
     cells[2].number = NAN;
 }
 
-static void words_match_rows(void **state)
+TEST(words_match_rows)
 {
     static const struct {
         const char *text;
@@ -69,7 +63,6 @@ static void words_match_rows(void **state)
         {"!", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct filter filter = {0};
         struct cell cells[3];
@@ -83,12 +76,11 @@ static void words_match_rows(void **state)
     }
 }
 
-static void invalid_words_are_rejected_without_change(void **state)
+TEST(invalid_words_are_rejected_without_change)
 {
     struct filter filter = {0};
     char why[128], many[FILTER_BYTES] = "";
 
-    (void)state;
     assert_int_equal(filter_set(&filter, "docs", why, sizeof(why)), 0);
     assert_int_equal(filter_set(&filter, "took>fast", why, sizeof(why)), -1);
     assert_non_null(strstr(why, "'fast' in the filter is not a number"));
@@ -100,12 +92,11 @@ static void invalid_words_are_rejected_without_change(void **state)
     assert_string_equal(filter.text, "docs");
 }
 
-static void toggle_adds_and_removes_a_word(void **state)
+TEST(toggle_adds_and_removes_a_word)
 {
     struct filter filter = {0};
     char why[128];
 
-    (void)state;
     assert_int_equal(filter_set(&filter, "status:4xx", why, sizeof(why)), 0);
     assert_int_equal(filter_toggle(&filter, "path", "/a b|c", false), 0);
     assert_string_equal(filter.text, "status:4xx path:/a?b?c");
@@ -114,15 +105,4 @@ static void toggle_adds_and_removes_a_word(void **state)
     assert_int_equal(filter_toggle(&filter, "status", "4xx", false), 0);
     assert_string_equal(filter.text, "");
     assert_false(filter_active(&filter));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_match_rows),
-        cmocka_unit_test(invalid_words_are_rejected_without_change),
-        cmocka_unit_test(toggle_adds_and_removes_a_word),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Graphs: styles, peaks, gaps, round scales. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "console/ui/graph.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +9,7 @@
 
 enum { CELLS_MAX = 64 };
 
-static void each_style_fills_from_below(void **state)
+TEST(each_style_fills_from_below)
 {
     static const struct {
         enum graph_style style;
@@ -39,7 +33,6 @@ static void each_style_fills_from_below(void **state)
         {GRAPH_BRAILLE, {-INFINITY, -INFINITY, 4, 4}, 4, 1, 2, L"x⣿"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         wchar_t cells[CELLS_MAX] = {0};
 
@@ -50,7 +43,7 @@ static void each_style_fills_from_below(void **state)
     }
 }
 
-static void upper_edge_is_round_and_at_or_above_the_peak(void **state)
+TEST(upper_edge_is_round_and_at_or_above_the_peak)
 {
     static const struct {
         enum graph_unit unit;
@@ -65,25 +58,22 @@ static void upper_edge_is_round_and_at_or_above_the_peak(void **state)
         {GRAPH_COUNT, NAN, 1},      {GRAPH_BYTES, 5242880, 8388608},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_float_equal(graph_top(cases[i].unit, cases[i].peak), cases[i].top, 1e-6);
 }
 
-static void peak_is_the_newest_of_the_largest(void **state)
+TEST(peak_is_the_newest_of_the_largest)
 {
     static const double values[] = {NAN, 1, 5, -INFINITY, 5, 2};
     static const double nothing[] = {NAN, 0, -INFINITY};
 
-    (void)state;
     assert_int_equal(graph_peak(values, ARRAY_LENGTH(values)), 4);
     assert_int_equal(graph_peak(nothing, ARRAY_LENGTH(nothing)), ARRAY_LENGTH(nothing));
 }
 
 /* The mark is below the peak at every width. */
-static void mark_is_below_the_peak(void **state)
+TEST(mark_is_below_the_peak)
 {
-    (void)state;
     for (size_t count = 1; count <= 40; count++)
         for (int columns = 1; columns <= 50; columns++)
             for (size_t peak = 0; peak < count; peak++) {
@@ -100,11 +90,10 @@ static void mark_is_below_the_peak(void **state)
             }
 }
 
-static void logarithmic_scale_has_whole_decades(void **state)
+TEST(logarithmic_scale_has_whole_decades)
 {
     double values[] = {NAN, 0, 100, 5000, -INFINITY}, floor_value, top;
 
-    (void)state;
     assert_true(graph_decades(values, 5, &floor_value, &top));
     assert_float_equal(floor_value, 100, 1e-9);
     assert_float_equal(top, 10000, 1e-6);
@@ -121,17 +110,4 @@ static void logarithmic_scale_has_whole_decades(void **state)
     assert_true(graph_decades(values, 5, &floor_value, &top));
     assert_float_equal(floor_value, 100, 1e-9);
     assert_false(graph_decades(values, 2, &floor_value, &top));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_style_fills_from_below),
-        cmocka_unit_test(upper_edge_is_round_and_at_or_above_the_peak),
-        cmocka_unit_test(peak_is_the_newest_of_the_largest),
-        cmocka_unit_test(mark_is_below_the_peak),
-        cmocka_unit_test(logarithmic_scale_has_whole_decades),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

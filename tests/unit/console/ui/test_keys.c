@@ -1,12 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "console/ui/keys.h"
+#include "tests/test.h"
 
 #include <curses.h>
 #include <stdlib.h>
@@ -38,9 +32,8 @@ static void check(const char *text, const int *expected)
 
 #define CHECK(text, ...) check(text, (const int[]){__VA_ARGS__ __VA_OPT__(, ) 0})
 
-static void known_sequences_are_keys(void **state)
+TEST(known_sequences_are_keys)
 {
-    (void)state;
     CHECK("a+\r", 'a', '+', '\r');
     CHECK("\x1b[A\x1bOA", KEY_UP, KEY_UP);
     CHECK("\x1b[H\x1bOH\x1b[1~\x1b[7~", KEY_HOME, KEY_HOME, KEY_HOME, KEY_HOME);
@@ -53,7 +46,7 @@ static void known_sequences_are_keys(void **state)
 }
 
 /* The answer of a terminal about its background. */
-static void background_is_understood(void **state)
+TEST(background_is_understood)
 {
     static const struct {
         const char *bytes;
@@ -69,7 +62,6 @@ static void background_is_understood(void **state)
         {"\x1b]11;rgb:ff/ff/ff", -1, -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct key_decoder decoder = {.brightness = -1};
 
@@ -81,9 +73,8 @@ static void background_is_understood(void **state)
     }
 }
 
-static void unknown_sequences_are_no_keys(void **state)
+TEST(unknown_sequences_are_no_keys)
 {
-    (void)state;
     CHECK("\x1b[99~q", 'q');
     CHECK("\x1b[1;5Aq", 'q');
     CHECK("\x1b[?62;22cq", 'q');
@@ -99,9 +90,8 @@ static void unknown_sequences_are_no_keys(void **state)
     CHECK("\xff\x80\xc3q", 'q');
 }
 
-static void alt_combinations_are_no_keys(void **state)
+TEST(alt_combinations_are_no_keys)
 {
-    (void)state;
     CHECK("\x1bw\x1bW\x1b-q", 'q');
     CHECK("\x1b\xc3\xa4q", 'q');
     CHECK("\x1b\x1b[Aq", 'q');
@@ -110,9 +100,8 @@ static void alt_combinations_are_no_keys(void **state)
     CHECK("\x1bO");
 }
 
-static void pasted_text_is_marked(void **state)
+TEST(pasted_text_is_marked)
 {
-    (void)state;
     CHECK("\x1b[200~-W\r\x1b[201~q", '-' | KEY_PASTED, 'W' | KEY_PASTED, '\r' | KEY_PASTED, 'q');
     CHECK("\x1b[200~a\x1b[Ab\x1b]c\x1b[201~q", 'a' | KEY_PASTED, 'b' | KEY_PASTED, 'c' | KEY_PASTED,
           'q');
@@ -120,11 +109,10 @@ static void pasted_text_is_marked(void **state)
 }
 
 /* A paste whose end mark is lost ends with the key Esc. */
-static void escape_ends_a_paste(void **state)
+TEST(escape_ends_a_paste)
 {
     struct key_decoder decoder = {0};
 
-    (void)state;
     for (const char *at = "\x1b[200~W\x1b"; *at != '\0'; at++)
         key_decoder_feed(&decoder, (unsigned char)*at);
     assert_true(key_decoder_waits(&decoder));
@@ -134,7 +122,7 @@ static void escape_ends_a_paste(void **state)
     assert_int_equal(decoder.code[0], 'q');
 }
 
-static void mouse_reports_have_button_and_place(void **state)
+TEST(mouse_reports_have_button_and_place)
 {
     static const struct {
         const char *text;
@@ -147,7 +135,6 @@ static void mouse_reports_have_button_and_place(void **state)
         {"\x1b[M !!", POINTER_CLICK, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(reports); i++) {
         struct key_decoder decoder = {0};
 
@@ -168,11 +155,10 @@ static void mouse_reports_have_button_and_place(void **state)
 }
 
 /* No byte of a complete sequence becomes a key, however the sequence is made. */
-static void random_sequences_are_consumed(void **state)
+TEST(random_sequences_are_consumed)
 {
     unsigned int random = 1;
 
-    (void)state;
     for (int i = 0; i < 100000; i++) {
         struct key_decoder decoder = {0};
         char text[40] = "\x1b[";
@@ -190,20 +176,4 @@ static void random_sequences_are_consumed(void **state)
         }
         assert_int_equal(decoder.state, DECODER_GROUND);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_sequences_are_keys),
-        cmocka_unit_test(background_is_understood),
-        cmocka_unit_test(unknown_sequences_are_no_keys),
-        cmocka_unit_test(alt_combinations_are_no_keys),
-        cmocka_unit_test(pasted_text_is_marked),
-        cmocka_unit_test(escape_ends_a_paste),
-        cmocka_unit_test(mouse_reports_have_button_and_place),
-        cmocka_unit_test(random_sequences_are_consumed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* Tables, scrolling, numbers as text, keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/ui/keys.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +16,7 @@ static const struct column columns[] = {
     {.title = "TEXT", .width = 8, .importance = 7, .stretch = 1},
 };
 
-static void least_important_columns_are_left_out_first(void **state)
+TEST(least_important_columns_are_left_out_first)
 {
     static const struct {
         int width, widths[4];
@@ -31,7 +25,6 @@ static void least_important_columns_are_left_out_first(void **state)
         {22, {6, 0, 0, 14}}, {16, {6, 0, 0, 8}}, {15, {6, 0, 0, 0}},  {3, {6, 0, 0, 0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int widths[4];
 
@@ -40,7 +33,7 @@ static void least_important_columns_are_left_out_first(void **state)
     }
 }
 
-static void stretching_columns_share_spare_width(void **state)
+TEST(stretching_columns_share_spare_width)
 {
     static const struct column two[] = {
         {.width = 6, .importance = 9},
@@ -51,7 +44,6 @@ static void stretching_columns_share_spare_width(void **state)
         int width, widths[3];
     } cases[] = {{28, {6, 8, 10}}, {29, {6, 9, 10}}, {38, {6, 13, 15}}, {27, {6, 19, 0}}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int widths[3];
 
@@ -61,7 +53,7 @@ static void stretching_columns_share_spare_width(void **state)
 }
 
 /* A column that does not get its wish is narrow before it is left out; weights divide the rest. */
-static void columns_have_minimum_wish_and_weight(void **state)
+TEST(columns_have_minimum_wish_and_weight)
 {
     static const struct column three[] = {
         {.width = 20, .importance = 9, .stretch = 3},
@@ -73,7 +65,6 @@ static void columns_have_minimum_wish_and_weight(void **state)
     } cases[] = {{50, {27, 14, 5}}, {41, {20, 12, 5}}, {40, {25, 13, 0}}, {34, {20, 12, 0}},
                  {33, {20, 11, 0}}, {28, {20, 6, 0}},  {27, {27, 0, 0}}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int widths[3];
 
@@ -82,7 +73,7 @@ static void columns_have_minimum_wish_and_weight(void **state)
     }
 }
 
-static void last_two_columns_shrink(void **state)
+TEST(last_two_columns_shrink)
 {
     static const struct column three[] = {
         {.width = 20, .min_width = 10, .importance = 9},
@@ -94,7 +85,6 @@ static void last_two_columns_shrink(void **state)
     } cases[] = {{37, {20, 8, 5}}, {36, {20, 14, 0}}, {30, {20, 8, 0}}, {29, {19, 8, 0}},
                  {20, {10, 8, 0}}, {19, {20, 0, 0}},  {9, {20, 0, 0}}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int widths[3];
 
@@ -103,7 +93,7 @@ static void last_two_columns_shrink(void **state)
     }
 }
 
-static void printed_table_is_aligned(void **state)
+TEST(printed_table_is_aligned)
 {
     struct cell cells[4] = {
         {.text = "one"}, {.text = "12"}, {.text = "3s"}, {.text = "words here"}};
@@ -111,7 +101,6 @@ static void printed_table_is_aligned(void **state)
     char text[256] = "";
     FILE *out = fmemopen(text, sizeof(text), "w");
 
-    (void)state;
     table_print(out, columns, 4, NULL);
     table_print(out, columns, 4, cells);
     table_print(out, columns, 4, sparse);
@@ -121,11 +110,10 @@ static void printed_table_is_aligned(void **state)
                               "two              4s\n");
 }
 
-static void scroll_position_stays_in_range(void **state)
+TEST(scroll_position_stays_in_range)
 {
     struct scroll scroll = {0};
 
-    (void)state;
     scroll_fit(&scroll, 100, 10);
     assert_true(scroll_key(&scroll, ACTION_UP));
     scroll_fit(&scroll, 100, 10);
@@ -140,11 +128,10 @@ static void scroll_position_stays_in_range(void **state)
     assert_false(scroll_key(&scroll, ACTION_QUIT));
 }
 
-static void numbers_are_formatted_with_units(void **state)
+TEST(numbers_are_formatted_with_units)
 {
     char text[TEXT_SHORT];
 
-    (void)state;
     assert_string_equal(text_count(text, NAN), "-");
     assert_string_equal(text_count(text, 12345), "12.3k");
     assert_string_equal(text_percent(text, 0.9666), "96.7%");
@@ -161,9 +148,8 @@ static void numbers_are_formatted_with_units(void **state)
 }
 
 /* Every key has one action, and every action a help text. */
-static void keys_are_unambiguous(void **state)
+TEST(keys_are_unambiguous)
 {
-    (void)state;
     for (int i = 0; i < ACTION_COUNT; i++) {
         assert_true(key_table[i].first != 0 && strlen(key_table[i].help) > 0);
         assert_int_equal(key_action(key_table[i].first), i);
@@ -174,7 +160,7 @@ static void keys_are_unambiguous(void **state)
     assert_int_equal(key_action('~'), ACTION_NONE);
 }
 
-static void column_has_three_names(void **state)
+TEST(column_has_three_names)
 {
     static const struct column rate = {
         .title = "REQ/S", .name = "requests_per_s", .output = OUTPUT_PLAIN};
@@ -190,25 +176,7 @@ static void column_has_three_names(void **state)
         {&took, "took_ns", true},   {&took, "tookns", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (column_is_named(cases[i].column, cases[i].word) != cases[i].named)
             fail_msg("%s: %s", cases[i].column->title, cases[i].word);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_important_columns_are_left_out_first),
-        cmocka_unit_test(stretching_columns_share_spare_width),
-        cmocka_unit_test(columns_have_minimum_wish_and_weight),
-        cmocka_unit_test(last_two_columns_shrink),
-        cmocka_unit_test(printed_table_is_aligned),
-        cmocka_unit_test(scroll_position_stays_in_range),
-        cmocka_unit_test(numbers_are_formatted_with_units),
-        cmocka_unit_test(keys_are_unambiguous),
-        cmocka_unit_test(column_has_three_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* One name for one thing: the columns of all lists, and the numbers that the help explains. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "console/ui/filter.h"
 #include "console/views/subject.h"
 #include "console/views/views.h"
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,11 +36,12 @@ static int collect(void **state)
     return 0;
 }
 
-static void same_title_is_same_name(void **state)
+const struct test_fixture test_group_fixture = {collect, NULL};
+
+TEST(same_title_is_same_name)
 {
     char left[TABLE_NAME_BYTES], right[TABLE_NAME_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++) {
             bool title = strcmp(all[i]->title, all[j]->title) == 0;
@@ -57,11 +52,10 @@ static void same_title_is_same_name(void **state)
         }
 }
 
-static void word_names_one_column_of_a_list(void **state)
+TEST(word_names_one_column_of_a_list)
 {
     char name[TABLE_NAME_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < count; j++) {
             if (strcmp(all[i]->title, all[j]->title) == 0)
@@ -73,12 +67,11 @@ static void word_names_one_column_of_a_list(void **state)
 }
 
 /* As a user types what the screen shows. */
-static void title_in_lower_case_is_a_name(void **state)
+TEST(title_in_lower_case_is_a_name)
 {
     char text[FILTER_BYTES], why[128];
     struct filter filter;
 
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         if (strchr(all[i]->title, ' ') != NULL)
             continue;
@@ -92,7 +85,7 @@ static void title_in_lower_case_is_a_name(void **state)
     }
 }
 
-static void unknown_name_is_rejected_with_nearest(void **state)
+TEST(unknown_name_is_rejected_with_nearest)
 {
     static const char *const cases[][2] = {
         {"statsu:404", "unknown column 'statsu' in the filter; did you mean 'status'?"},
@@ -103,7 +96,6 @@ static void unknown_name_is_rejected_with_nearest(void **state)
     char why[128];
     struct filter filter;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(filter_set(&filter, cases[i][0], why, sizeof(why)), 0);
         assert_int_equal(views_check_filter(&filter, why, sizeof(why)), -1);
@@ -157,24 +149,10 @@ static void check_labels(const struct view *view, const char *screen)
     }
 }
 
-static void help_explains_numbers_that_the_view_shows(void **state)
+TEST(help_explains_numbers_that_the_view_shows)
 {
-    (void)state;
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (view_table[i]->numbers != NULL)
             check_labels(view_table[i], screen_of(view_table[i]));
     check_labels(&subject_view, screen_of(&subject_view));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_title_is_same_name),
-        cmocka_unit_test(word_names_one_column_of_a_list),
-        cmocka_unit_test(title_in_lower_case_is_a_name),
-        cmocka_unit_test(unknown_name_is_rejected_with_nearest),
-        cmocka_unit_test(help_explains_numbers_that_the_view_shows),
-    };
-
-    return cmocka_run_group_tests(tests, collect, NULL);
 }

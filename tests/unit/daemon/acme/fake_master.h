@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "daemon/acme/link.h"
 #include "daemon/base/channel.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 #ifndef TESTS_SIGNED_REQUEST_H
 #define TESTS_SIGNED_REQUEST_H
 
+#include "tests/test.h"
+
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -2,16 +2,10 @@
  * The account: its key and URL in the state directory, and its requests to an authority that the
  * test is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/internal.h"
 #include "daemon/acme/state.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/acme/fake_curl.h"
 #include "tests/unit/daemon/acme/fake_master.h"
 #include "tests/unit/daemon/acme/signed_request.h"
@@ -182,6 +176,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void put(const char *name, const char *text)
 {
     assert_int_equal(state_write(acme.directory, name, text), 0);
@@ -239,11 +235,10 @@ static void load(void)
     assert_int_equal(account_load(&acme), 0);
 }
 
-static void key_is_made_once(void **state)
+TEST(key_is_made_once)
 {
     char thumbprint[JWS_THUMBPRINT_BYTES];
 
-    (void)state;
     load();
     assert_key(acme.authority.key);
     assert_null(acme.next_key);
@@ -255,28 +250,25 @@ static void key_is_made_once(void **state)
     assert_event("");
 }
 
-static void key_that_cannot_be_stored_is_not_used(void **state)
+TEST(key_that_cannot_be_stored_is_not_used)
 {
-    (void)state;
     block(KEY ".new");
     assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY ": Is a directory");
     assert_null(acme.authority.key);
 }
 
-static void key_that_cannot_be_read_is_not_replaced(void **state)
+TEST(key_that_cannot_be_read_is_not_replaced)
 {
-    (void)state;
     block(KEY);
     assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY ": Is a directory");
 }
 
-static void key_of_another_kind_is_not_replaced(void **state)
+TEST(key_of_another_kind_is_not_replaced)
 {
     char *text;
 
-    (void)state;
     put(KEY, "no key");
     assert_int_equal(account_load(&acme), -1);
     assert_event("/" KEY " is no private key of kind p256");
@@ -288,9 +280,8 @@ static void key_of_another_kind_is_not_replaced(void **state)
     assert_event("/" KEY " is no private key of kind p256");
 }
 
-static void key_of_an_unfinished_change_is_read(void **state)
+TEST(key_of_an_unfinished_change_is_read)
 {
-    (void)state;
     put_key(NEXT, ACME_KEY_P256);
     load();
     assert_event("");
@@ -298,9 +289,8 @@ static void key_of_an_unfinished_change_is_read(void **state)
     assert_true(file_has(NEXT, acme.next_key));
 }
 
-static void next_key_of_another_kind_is_removed(void **state)
+TEST(next_key_of_another_kind_is_removed)
 {
-    (void)state;
     put(NEXT, "no key");
     load();
     assert_event("/" NEXT " is no private key of kind p256: removing it");
@@ -312,7 +302,7 @@ static void next_key_of_another_kind_is_removed(void **state)
     assert_null(acme.next_key);
 }
 
-static void url_is_that_at_the_same_authority(void **state)
+TEST(url_is_that_at_the_same_authority)
 {
     static const struct {
         const char *json, *url;
@@ -324,7 +314,6 @@ static void url_is_that_at_the_same_authority(void **state)
         {"no JSON", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         acme.authority.account[0] = '\0';
         put("account.json", cases[i].json);
@@ -335,9 +324,8 @@ static void url_is_that_at_the_same_authority(void **state)
 
 /* Opening */
 
-static void unknown_account_is_registered_and_its_url_stored(void **state)
+TEST(unknown_account_is_registered_and_its_url_stored)
 {
-    (void)state;
     load();
     assert_int_equal(account_open(&acme), 0);
     assert_calls("open register ");
@@ -350,9 +338,8 @@ static void unknown_account_is_registered_and_its_url_stored(void **state)
     assert_event("");
 }
 
-static void url_that_cannot_be_stored_is_used_all_the_same(void **state)
+TEST(url_that_cannot_be_stored_is_used_all_the_same)
 {
-    (void)state;
     load();
     block("account.json");
     assert_int_equal(account_open(&acme), 0);
@@ -360,9 +347,8 @@ static void url_that_cannot_be_stored_is_used_all_the_same(void **state)
     assert_string_equal(acme.authority.account, "new");
 }
 
-static void refused_account_is_not_stored(void **state)
+TEST(refused_account_is_not_stored)
 {
-    (void)state;
     load();
     scene.refuses_account = true;
     assert_int_equal(account_open(&acme), -1);
@@ -371,9 +357,8 @@ static void refused_account_is_not_stored(void **state)
     assert_event("");
 }
 
-static void account_without_url_is_not_used(void **state)
+TEST(account_without_url_is_not_used)
 {
-    (void)state;
     load();
     scene.no_url = true;
     acme.settings.email = "";
@@ -383,9 +368,8 @@ static void account_without_url_is_not_used(void **state)
     assert_false(exists("account.json"));
 }
 
-static void without_a_directory_nothing_is_registered(void **state)
+TEST(without_a_directory_nothing_is_registered)
 {
-    (void)state;
     load();
     scene.silent = "open ";
     assert_int_equal(account_open(&acme), -1);
@@ -402,11 +386,10 @@ static const EVP_PKEY *load_both(const char *url)
     return acme.next_key;
 }
 
-static void next_key_that_is_the_accounts_replaces_it(void **state)
+TEST(next_key_that_is_the_accounts_replaces_it)
 {
     static const char *const urls[] = {"me", ""}; /* known, and not known */
 
-    (void)state;
     scene.next_is_of = "me";
     for (size_t i = 0; i < ARRAY_LENGTH(urls); i++) {
         const EVP_PKEY *next = load_both(urls[i]);
@@ -421,11 +404,10 @@ static void next_key_that_is_the_accounts_replaces_it(void **state)
     }
 }
 
-static void next_key_that_is_not_the_accounts_is_removed(void **state)
+TEST(next_key_that_is_not_the_accounts_is_removed)
 {
     static const char *const accounts[] = {"other", NULL};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accounts); i++) {
         const EVP_PKEY *key;
 
@@ -443,11 +425,10 @@ static void next_key_that_is_not_the_accounts_is_removed(void **state)
     }
 }
 
-static void next_key_stays_until_the_authority_answers(void **state)
+TEST(next_key_stays_until_the_authority_answers)
 {
     const EVP_PKEY *key, *next = load_both("me");
 
-    (void)state;
     key = acme.authority.key;
     scene.silent = "find ";
     assert_int_equal(account_open(&acme), -1);
@@ -458,9 +439,8 @@ static void next_key_stays_until_the_authority_answers(void **state)
     assert_event("");
 }
 
-static void next_key_that_cannot_be_removed_is_reported(void **state)
+TEST(next_key_that_cannot_be_removed_is_reported)
 {
-    (void)state;
     load_both("me");
     block(NEXT);
     assert_int_equal(account_open(&acme), 0);
@@ -468,11 +448,10 @@ static void next_key_that_cannot_be_removed_is_reported(void **state)
     assert_null(acme.next_key);
 }
 
-static void next_key_that_cannot_be_renamed_is_tried_again(void **state)
+TEST(next_key_that_cannot_be_renamed_is_tried_again)
 {
     const EVP_PKEY *next = load_both("me");
 
-    (void)state;
     scene.next_is_of = "me";
     block(KEY);
     assert_int_equal(account_open(&acme), -1);
@@ -492,11 +471,10 @@ static const EVP_PKEY *load_registered(void)
     return acme.authority.key;
 }
 
-static void key_is_replaced_when_the_authority_has_accepted(void **state)
+TEST(key_is_replaced_when_the_authority_has_accepted)
 {
     char before[JWS_THUMBPRINT_BYTES];
 
-    (void)state;
     load_registered();
     memcpy(before, acme.thumbprint, sizeof(before));
     assert_int_equal(account_change_key(&acme), 0);
@@ -508,11 +486,10 @@ static void key_is_replaced_when_the_authority_has_accepted(void **state)
     assert_false(exists(NEXT));
 }
 
-static void change_that_is_impossible_leaves_no_next_key(void **state)
+TEST(change_that_is_impossible_leaves_no_next_key)
 {
     const EVP_PKEY *key = load_registered();
 
-    (void)state;
     scene.silent = "open ";
     assert_int_equal(account_change_key(&acme), -1);
     assert_string_equal(acme.authority.why, "GET https://authority: no response");
@@ -530,11 +507,10 @@ static void change_that_is_impossible_leaves_no_next_key(void **state)
     assert_key(key);
 }
 
-static void refused_change_keeps_the_key(void **state)
+TEST(refused_change_keeps_the_key)
 {
     const EVP_PKEY *key = load_registered();
 
-    (void)state;
     scene.refuses_change = true;
     assert_int_equal(account_change_key(&acme), -1);
     assert_calls("open change open find ");
@@ -546,11 +522,10 @@ static void refused_change_keeps_the_key(void **state)
 }
 
 /* The answer to the change was lost, for example. */
-static void change_that_is_accepted_in_spite_of_a_failure_succeeds(void **state)
+TEST(change_that_is_accepted_in_spite_of_a_failure_succeeds)
 {
     const EVP_PKEY *key = load_registered();
 
-    (void)state;
     scene.refuses_change = true;
     scene.next_is_of = "me";
     assert_int_equal(account_change_key(&acme), 0);
@@ -559,11 +534,10 @@ static void change_that_is_accepted_in_spite_of_a_failure_succeeds(void **state)
     assert_event("the key of the account is replaced: me");
 }
 
-static void change_of_unknown_outcome_keeps_both_keys(void **state)
+TEST(change_of_unknown_outcome_keeps_both_keys)
 {
     const EVP_PKEY *key = load_registered();
 
-    (void)state;
     scene.refuses_change = true;
     scene.silent = "find ";
     assert_int_equal(account_change_key(&acme), -1);
@@ -574,46 +548,12 @@ static void change_of_unknown_outcome_keeps_both_keys(void **state)
     assert_true(file_has(NEXT, acme.next_key));
 }
 
-static void next_request_registers_an_account_that_is_unknown(void **state)
+TEST(next_request_registers_an_account_that_is_unknown)
 {
-    (void)state;
     load_registered();
     scene.refuses_change = scene.unknown = true;
     assert_int_equal(account_change_key(&acme), -1);
     assert_string_equal(acme.authority.why,
                         "change answers 400: no detail is given (accountDoesNotExist)");
     assert_string_equal(acme.authority.account, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(key_is_made_once),
-        TEST(key_that_cannot_be_stored_is_not_used),
-        TEST(key_that_cannot_be_read_is_not_replaced),
-        TEST(key_of_another_kind_is_not_replaced),
-        TEST(key_of_an_unfinished_change_is_read),
-        TEST(next_key_of_another_kind_is_removed),
-        TEST(url_is_that_at_the_same_authority),
-        TEST(unknown_account_is_registered_and_its_url_stored),
-        TEST(url_that_cannot_be_stored_is_used_all_the_same),
-        TEST(refused_account_is_not_stored),
-        TEST(account_without_url_is_not_used),
-        TEST(without_a_directory_nothing_is_registered),
-        TEST(next_key_that_is_the_accounts_replaces_it),
-        TEST(next_key_that_is_not_the_accounts_is_removed),
-        TEST(next_key_stays_until_the_authority_answers),
-        TEST(next_key_that_cannot_be_removed_is_reported),
-        TEST(next_key_that_cannot_be_renamed_is_tried_again),
-        TEST(key_is_replaced_when_the_authority_has_accepted),
-        TEST(change_that_is_impossible_leaves_no_next_key),
-        TEST(refused_change_keeps_the_key),
-        TEST(change_that_is_accepted_in_spite_of_a_failure_succeeds),
-        TEST(change_of_unknown_outcome_keeps_both_keys),
-        TEST(next_request_registers_an_account_that_is_unknown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

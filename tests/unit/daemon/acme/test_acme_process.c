@@ -5,14 +5,10 @@
 #include "daemon/acme/process.h"
 
 #include "common/segment_reader.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,6 +236,8 @@ static int end(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* Sends a message, which the master receives, and delivers what it answers. */
 static void report(enum message_kind kind, const void *data, size_t length)
 {
@@ -296,11 +294,10 @@ static void publish_challenge(void)
 
 /* Messages of the process */
 
-static void events_are_logged_up_to_a_number_each_second(void **state)
+TEST(events_are_logged_up_to_a_number_each_second)
 {
     int most;
 
-    (void)state;
     report_event("hello");
     assert_string_equal(last_event(), "ACME: hello");
     for (int i = 0; i < FLOOD; i++)
@@ -314,11 +311,10 @@ static void events_are_logged_up_to_a_number_each_second(void **state)
     assert_int_equal(scene.killed, 0);
 }
 
-static void plan_of_a_name_is_kept(void **state)
+TEST(plan_of_a_name_is_kept)
 {
     const struct acme_plan *plan = scene.process.plan;
 
-    (void)state;
     assert_false(plan[1].known);
     report_plan(&(struct message_acme_plan){.name = 1,
                                             .failures = 3,
@@ -336,9 +332,8 @@ static void plan_of_a_name_is_kept(void **state)
     assert_false(plan[0].known);
 }
 
-static void only_attempts_are_counted(void **state)
+TEST(only_attempts_are_counted)
 {
-    (void)state;
     report_plan(&(struct message_acme_plan){.failures = 1}); /* from before the process started */
     assert_int_equal(metric(METRIC_certificate_attempts), 0);
     assert_int_equal(metric(METRIC_certificate_failures), 0);
@@ -350,11 +345,10 @@ static void only_attempts_are_counted(void **state)
     assert_int_equal(metric(METRIC_certificate_failures), 1);
 }
 
-static void workers_answer_a_challenge_from_then_on(void **state)
+TEST(workers_answer_a_challenge_from_then_on)
 {
     struct challenge_copy copy;
 
-    (void)state;
     publish_challenge();
     assert_true(segment_read_challenge(&segment, &copy));
     assert_int_equal(copy.kind, CHALLENGE_TLS_ALPN_01);
@@ -374,34 +368,30 @@ static void assert_killed_for(const char *fault)
     assert_int_equal(metric(METRIC_protocol_errors), 1);
 }
 
-static void plan_of_an_unknown_name_is_a_fault(void **state)
+TEST(plan_of_an_unknown_name_is_a_fault)
 {
-    (void)state;
     report_plan(&(struct message_acme_plan){.name = NAMES, .attempted = 1});
     assert_killed_for("the ACME process (pid 4711) reported a name that it was not given");
     assert_int_equal(metric(METRIC_certificate_attempts), 0);
 }
 
-static void challenge_of_an_unknown_name_is_a_fault(void **state)
+TEST(challenge_of_an_unknown_name_is_a_fault)
 {
-    (void)state;
     report_challenge(&(struct message_acme_challenge){.name = NAMES, .token = "token"});
     assert_killed_for("sent the challenge of a name that it was not given");
     assert_false(challenge_is_pending());
 }
 
-static void new_certificate_is_passed_on(void **state)
+TEST(new_certificate_is_passed_on)
 {
-    (void)state;
     report(MESSAGE_ACME_CERTIFICATE, &(struct message_acme_certificate){1},
            sizeof(struct message_acme_certificate));
     assert_true(scene.process.plan[1].deploys);
     assert_int_equal(scene.certificates, 1);
 }
 
-static void any_message_is_a_sign_of_life(void **state)
+TEST(any_message_is_a_sign_of_life)
 {
-    (void)state;
     scene.process.child.heard_ns = 0;
     report(MESSAGE_ACME_ALIVE, NULL, 0);
     assert_true(scene.process.child.heard_ns > 0);
@@ -421,11 +411,10 @@ static uint32_t renew(uint32_t name)
     return number;
 }
 
-static void renewal_is_joined_until_it_has_ended(void **state)
+TEST(renewal_is_joined_until_it_has_ended)
 {
     const struct acme_plan *plan = scene.process.plan;
 
-    (void)state;
     assert_int_equal(renew(1), 1);
     assert_int_equal(scene.renew.name, 1);
     assert_int_equal(scene.renew.renewal, 1);
@@ -448,11 +437,10 @@ static uint32_t change_key(void)
     return number;
 }
 
-static void key_change_is_joined_until_it_has_ended(void **state)
+TEST(key_change_is_joined_until_it_has_ended)
 {
     const struct acme_key_change *change = &scene.process.key_change;
 
-    (void)state;
     assert_int_equal(change_key(), 1);
     assert_int_equal(scene.change_key.change, 1);
     assert_int_equal(change->number, 1);
@@ -469,9 +457,8 @@ static void key_change_is_joined_until_it_has_ended(void **state)
     assert_string_equal(change->error, "");
 }
 
-static void without_a_process_nothing_is_requested(void **state)
+TEST(without_a_process_nothing_is_requested)
 {
-    (void)state;
     scene.process.child.pid = 0;
     assert_int_equal(renew(0), 0);
     assert_int_equal(change_key(), 0);
@@ -479,17 +466,15 @@ static void without_a_process_nothing_is_requested(void **state)
     assert_int_equal(scene.change_key.change, 0);
 }
 
-static void name_that_is_not_configured_cannot_be_renewed(void **state)
+TEST(name_that_is_not_configured_cannot_be_renewed)
 {
-    (void)state;
     assert_int_equal(renew(NAMES), 0);
     assert_int_equal(scene.renew.renewal, 0);
 }
 
 /* The next process gets requests; none waits for what this one did not receive. */
-static void request_that_cannot_be_sent_is_not_awaited(void **state)
+TEST(request_that_cannot_be_sent_is_not_awaited)
 {
-    (void)state;
     close_other();
     assert_int_equal(acme_process_renew(&scene.process, 0), 0);
     assert_int_equal(scene.process.plan[0].renewal, 0);
@@ -513,9 +498,8 @@ static void end_process(void)
     end_process_of(PID);
 }
 
-static void process_that_runs_is_not_started_again(void **state)
+TEST(process_that_runs_is_not_started_again)
 {
-    (void)state;
     start();
     assert_int_equal(scene.starts, 1);
     end_process();
@@ -524,9 +508,8 @@ static void process_that_runs_is_not_started_again(void **state)
     assert_int_equal(scene.starts, 1);
 }
 
-static void new_process_knows_nothing_of_the_last_one(void **state)
+TEST(new_process_knows_nothing_of_the_last_one)
 {
-    (void)state;
     for (int i = 0; i < FLOOD; i++)
         report_event("flood");
     report_plan(&(struct message_acme_plan){.name = 0});
@@ -546,9 +529,8 @@ static void new_process_knows_nothing_of_the_last_one(void **state)
     assert_int_equal(change_key(), 2);
 }
 
-static void start_without_memory_fails_and_is_repeated_later(void **state)
+TEST(start_without_memory_fails_and_is_repeated_later)
 {
-    (void)state;
     end_process();
     scene.no_memory = true;
     start();
@@ -574,9 +556,8 @@ static int status_of_real_process(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void program_gets_its_settings_and_descriptors(void **state)
+TEST(program_gets_its_settings_and_descriptors)
 {
-    (void)state;
     end_process();
     assert_int_equal(status_of_real_process(), STATUS);
     end_process_of(scene.process.child.pid);
@@ -587,12 +568,11 @@ static void program_gets_its_settings_and_descriptors(void **state)
 }
 
 /* A file that is replaced meanwhile is not executed. */
-static void program_is_beside_the_server_or_in_libexec(void **state)
+TEST(program_is_beside_the_server_or_in_libexec)
 {
     struct stat first, second;
     char sbin[64];
 
-    (void)state;
     assert_int_equal(fstat(scene.process.program_fd, &first), 0);
     assert_int_equal(own_directory_remove(), 0);
     put_program("sbin");
@@ -615,9 +595,8 @@ static void program_is_beside_the_server_or_in_libexec(void **state)
     assert_int_equal(scene.starts, 2);
 }
 
-static void end_of_the_process_is_counted(void **state)
+TEST(end_of_the_process_is_counted)
 {
-    (void)state;
     publish_challenge();
     assert_false(acme_process_ended(&scene.process, PID + 1, "exited"));
     assert_int_equal(scene.process.child.pid, PID);
@@ -632,11 +611,10 @@ static void end_of_the_process_is_counted(void **state)
     assert_false(challenge_is_pending());
 }
 
-static void last_messages_are_received(void **state)
+TEST(last_messages_are_received)
 {
     const struct message_acme_plan plan = {.name = 1, .attempted = 1};
 
-    (void)state;
     assert_int_equal(channel_send(scene.other, MESSAGE_ACME_PLAN, &plan, sizeof(plan), -1, false),
                      0);
     close_other();
@@ -644,9 +622,8 @@ static void last_messages_are_received(void **state)
     assert_int_equal(metric(METRIC_certificate_attempts), 1);
 }
 
-static void stop_ends_the_process_and_its_challenge(void **state)
+TEST(stop_ends_the_process_and_its_challenge)
 {
-    (void)state;
     publish_challenge();
     acme_process_stop(&scene.process);
     assert_int_equal(scene.killed, 1);
@@ -659,9 +636,8 @@ static void stop_ends_the_process_and_its_challenge(void **state)
 }
 
 /* A child of the master frees, too: the segment is not its own. */
-static void free_leaves_process_and_challenge(void **state)
+TEST(free_leaves_process_and_challenge)
 {
-    (void)state;
     publish_challenge();
     acme_process_free(&scene.process);
     assert_int_equal(scene.killed, 0);
@@ -673,9 +649,8 @@ static void free_leaves_process_and_challenge(void **state)
     assert_int_equal(channel_send(scene.other, MESSAGE_ACME_ALIVE, NULL, 0, -1, false), -1);
 }
 
-static void silent_process_is_killed_once(void **state)
+TEST(silent_process_is_killed_once)
 {
-    (void)state;
     scene.process.child.heard_ns = NS_PER_S;
     acme_process_check(&scene.process, 1000, 0, 2 * NS_PER_S);
     assert_int_equal(scene.killed, 0);
@@ -686,37 +661,4 @@ static void silent_process_is_killed_once(void **state)
     assert_non_null(strstr(last_event(), "has given no sign of life for 2 s"));
     acme_process_check(&scene.process, 1000, 0, 4 * NS_PER_S);
     assert_int_equal(scene.killed, 1);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(events_are_logged_up_to_a_number_each_second),
-        TEST(plan_of_a_name_is_kept),
-        TEST(only_attempts_are_counted),
-        TEST(workers_answer_a_challenge_from_then_on),
-        TEST(plan_of_an_unknown_name_is_a_fault),
-        TEST(challenge_of_an_unknown_name_is_a_fault),
-        TEST(new_certificate_is_passed_on),
-        TEST(any_message_is_a_sign_of_life),
-        TEST(renewal_is_joined_until_it_has_ended),
-        TEST(key_change_is_joined_until_it_has_ended),
-        TEST(without_a_process_nothing_is_requested),
-        TEST(name_that_is_not_configured_cannot_be_renewed),
-        TEST(request_that_cannot_be_sent_is_not_awaited),
-        TEST(process_that_runs_is_not_started_again),
-        TEST(new_process_knows_nothing_of_the_last_one),
-        TEST(start_without_memory_fails_and_is_repeated_later),
-        TEST(program_gets_its_settings_and_descriptors),
-        TEST(program_is_beside_the_server_or_in_libexec),
-        TEST(end_of_the_process_is_counted),
-        TEST(last_messages_are_received),
-        TEST(stop_ends_the_process_and_its_challenge),
-        TEST(free_leaves_process_and_challenge),
-        TEST(silent_process_is_killed_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Requests to an authority, which is a libcurl of the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/authority.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/acme/fake_curl.h"
 #include "tests/unit/daemon/acme/fake_master.h"
 #include "tests/unit/daemon/acme/signed_request.h"
@@ -112,6 +106,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void script(const struct exchange *exchanges, size_t count)
 {
     scene.exchanges = exchanges;
@@ -144,9 +140,8 @@ static int open_directory(const char *body)
     return authority_open(&scene.authority);
 }
 
-static void directory_gives_the_urls(void **state)
+TEST(directory_gives_the_urls)
 {
-    (void)state;
     scene.authority.account_unknown = true;
     assert_int_equal(open_directory(DIRECTORY), 0);
     assert_string_equal(scene.authority.new_nonce, "a");
@@ -161,7 +156,7 @@ static void directory_gives_the_urls(void **state)
     assert_string_equal(scene.authority.key_change, "");
 }
 
-static void directory_without_urls_is_refused(void **state)
+TEST(directory_without_urls_is_refused)
 {
     static const struct {
         const char *body, *why;
@@ -175,7 +170,6 @@ static void directory_without_urls_is_refused(void **state)
     };
     static const struct exchange refusal = {"GET", "dir", 300, "", NULL, NULL, 0};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(open_directory(cases[i].body), -1);
         assert_why(cases[i].why);
@@ -185,11 +179,10 @@ static void directory_without_urls_is_refused(void **state)
     assert_why("dir answers 300: no detail is given");
 }
 
-static void url_that_does_not_fit_is_rejected(void **state)
+TEST(url_that_does_not_fit_is_rejected)
 {
     char url[AUTHORITY_URL_MAX + 1], body[4 * AUTHORITY_URL_MAX];
 
-    (void)state;
     memset(url, 'u', sizeof(url));
     for (size_t length = AUTHORITY_URL_MAX - 1; length <= AUTHORITY_URL_MAX; length++) {
         bool fits = length < AUTHORITY_URL_MAX;
@@ -210,7 +203,7 @@ static void url_that_does_not_fit_is_rejected(void **state)
 
 /* Requests */
 
-static void answer_has_text_and_object(void **state)
+TEST(answer_has_text_and_object)
 {
     static const struct exchange exchanges[] = {
         {"GET", "url", 299, "{\"a\":\"b\"}", NULL, "there", 7},
@@ -219,7 +212,6 @@ static void answer_has_text_and_object(void **state)
     };
     struct authority_answer answer;
 
-    (void)state;
     script(exchanges, ARRAY_LENGTH(exchanges));
     assert_int_equal(authority_get(&scene.authority, "url", &answer), 0);
     assert_string_equal(authority_text(answer.json, "a"), "b");
@@ -236,7 +228,7 @@ static void answer_has_text_and_object(void **state)
 }
 
 /* Members of the last failure do not stay. */
-static void failure_is_described(void **state)
+TEST(failure_is_described)
 {
     static const struct exchange exchanges[] = {
         {"POST", "url", 300, "{\"type\":\"" URN "accountDoesNotExist\"}", "n1", NULL, 9},
@@ -249,7 +241,6 @@ static void failure_is_described(void **state)
     const struct authority *authority = &scene.authority;
     struct authority_answer answer;
 
-    (void)state;
     script(exchanges, ARRAY_LENGTH(exchanges));
     assert_int_equal(post(&answer), -1);
     assert_string_equal(authority->why,
@@ -272,7 +263,7 @@ static void failure_is_described(void **state)
     assert_true(authority->status == 0 && authority->retry_after_s == 0);
 }
 
-static void each_request_has_another_nonce(void **state)
+TEST(each_request_has_another_nonce)
 {
     static const struct exchange exchanges[] = {
         {"POST", "url", 200, "{}", "n1", NULL, 0}, {"POST", "url", 200, "{}", NULL, NULL, 0},
@@ -282,7 +273,6 @@ static void each_request_has_another_nonce(void **state)
     static const char *const nonces[] = {"n0", "n1", "n3", "n4"};
     struct authority_answer answer;
 
-    (void)state;
     script(exchanges, ARRAY_LENGTH(exchanges));
     for (size_t i = 0; i < ARRAY_LENGTH(nonces); i++) {
         int failed = post(&answer);
@@ -295,7 +285,7 @@ static void each_request_has_another_nonce(void **state)
     assert_int_equal(scene.done, scene.count);
 }
 
-static void request_without_nonce_fails(void **state)
+TEST(request_without_nonce_fails)
 {
     static const struct exchange cases[] = {
         {"HEAD", "nonce", 200, "", NULL, NULL, 0},
@@ -307,7 +297,6 @@ static void request_without_nonce_fails(void **state)
     static const char *const whys[] = {"nonce answers without a nonce", "HEAD nonce: no response"};
     struct authority_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         scene.authority.nonce[0] = '\0';
         script(&cases[i], 1);
@@ -320,7 +309,7 @@ static void request_without_nonce_fails(void **state)
     assert_why("nonce answers 429: not so fast");
 }
 
-static void refusal_without_a_problem_document_is_quoted(void **state)
+TEST(refusal_without_a_problem_document_is_quoted)
 {
     static const struct exchange cases[] = {
         {"GET", "dir", 502, "upstream is down", NULL, NULL, 0},
@@ -330,7 +319,6 @@ static void refusal_without_a_problem_document_is_quoted(void **state)
         "dir answers 502: no problem document, but 'upstream is down'",
         "dir answers 403: No account"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         script(&cases[i], 1);
         assert_int_equal(authority_open(&scene.authority), -1);
@@ -338,14 +326,13 @@ static void refusal_without_a_problem_document_is_quoted(void **state)
     }
 }
 
-static void request_with_refused_nonce_is_sent_ten_times(void **state)
+TEST(request_with_refused_nonce_is_sent_ten_times)
 {
     static const struct exchange refusal = {"POST", "url", 400, "{\"type\":\"" URN "badNonce\"}",
                                             "n1",   NULL,  0};
     struct exchange exchanges[10];
     struct authority_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(exchanges); i++)
         exchanges[i] = refusal;
     script(exchanges, ARRAY_LENGTH(exchanges));
@@ -366,7 +353,7 @@ static void request_with_refused_nonce_is_sent_ten_times(void **state)
 }
 
 /* RFC 8555 section 6.2: requests for a new account have the key itself. */
-static void requests_name_the_account(void **state)
+TEST(requests_name_the_account)
 {
     static const struct exchange exchanges[] = {
         {"POST", "url", 200, "{}", "n1", NULL, 0},
@@ -375,7 +362,6 @@ static void requests_name_the_account(void **state)
     };
     struct authority_answer answer;
 
-    (void)state;
     script(exchanges, ARRAY_LENGTH(exchanges));
     for (size_t i = 0; i < ARRAY_LENGTH(exchanges); i++) {
         assert_int_equal(authority_post(&scene.authority, exchanges[i].url, NULL, &answer), 0);
@@ -387,7 +373,7 @@ static void requests_name_the_account(void **state)
     }
 }
 
-static void problem_has_detail_type_and_parts(void **state)
+TEST(problem_has_detail_type_and_parts)
 {
     static const struct {
         const char *json, *text;
@@ -404,7 +390,6 @@ static void problem_has_detail_type_and_parts(void **state)
          "0123456789012345678901234567890"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         json_t *json = json_loads(cases[i].json, 0, NULL);
         char text[32];
@@ -418,14 +403,13 @@ static void problem_has_detail_type_and_parts(void **state)
 
 /* HTTPS */
 
-static void authority_needs_libcurl(void **state)
+TEST(authority_needs_libcurl)
 {
     static const struct {
         bool fails_to_start, has_no_handle, has_no_list;
     } cases[] = {{true, false, false}, {false, true, false}, {false, false, true}};
     struct authority authority;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         fake_curl.fails_to_start = cases[i].fails_to_start;
         fake_curl.has_no_handle = cases[i].has_no_handle;
@@ -449,12 +433,11 @@ static void get_and_free(void)
     authority_answer_free(&answer);
 }
 
-static void options_are_set_for_each_request(void **state)
+TEST(options_are_set_for_each_request)
 {
     const struct fake_request *request = &scene.request;
     struct authority_answer answer;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         if (i == 1) {
             scene.authority.nonce[0] = 'n';
@@ -477,7 +460,7 @@ static void options_are_set_for_each_request(void **state)
 }
 
 /* The reason of the request before is not reported again. */
-static void failure_of_libcurl_is_described(void **state)
+TEST(failure_of_libcurl_is_described)
 {
     static const struct {
         struct fake_answer answer;
@@ -489,7 +472,6 @@ static void failure_of_libcurl_is_described(void **state)
     };
     struct authority_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         scene.answer = cases[i].answer;
         assert_int_equal(authority_get(&scene.authority, "url", &answer), -1);
@@ -497,9 +479,8 @@ static void failure_of_libcurl_is_described(void **state)
     }
 }
 
-static void end_of_the_master_ends_the_request(void **state)
+TEST(end_of_the_master_ends_the_request)
 {
-    (void)state;
     get_and_free();
     assert_int_equal(fake_curl.progress, 0);
     fake_master_end();
@@ -507,9 +488,8 @@ static void end_of_the_master_ends_the_request(void **state)
     assert_int_equal(fake_curl.progress, 1);
 }
 
-static void body_is_bounded(void **state)
+TEST(body_is_bounded)
 {
-    (void)state;
     for (size_t more = 0; more <= 1; more++) {
         struct authority_answer answer;
 
@@ -523,7 +503,7 @@ static void body_is_bounded(void **state)
     }
 }
 
-static void fields_are_read(void **state)
+TEST(fields_are_read)
 {
     static const struct {
         const char *line, *nonce, *location;
@@ -542,7 +522,6 @@ static void fields_are_read(void **state)
         {"\r\n", "", "", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct authority_answer answer;
 
@@ -555,20 +534,18 @@ static void fields_are_read(void **state)
     }
 }
 
-static void last_field_counts(void **state)
+TEST(last_field_counts)
 {
-    (void)state;
     scene.answer.nonce = "a";
     scene.answer.field = "Replay-Nonce: b\r\n";
     get_and_free();
     assert_string_equal(scene.authority.nonce, "b");
 }
 
-static void long_field_is_ignored(void **state)
+TEST(long_field_is_ignored)
 {
     char url[AUTHORITY_URL_MAX + 1];
 
-    (void)state;
     for (size_t length = AUTHORITY_URL_MAX - 1; length <= AUTHORITY_URL_MAX; length++) {
         struct authority_answer answer;
 
@@ -581,7 +558,7 @@ static void long_field_is_ignored(void **state)
     }
 }
 
-static void retry_after_is_a_number_or_a_date(void **state)
+TEST(retry_after_is_a_number_or_a_date)
 {
     static const struct {
         const char *text;
@@ -608,7 +585,6 @@ static void retry_after_is_a_number_or_a_date(void **state)
     };
     char line[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct authority_answer answer;
 
@@ -620,34 +596,4 @@ static void retry_after_is_a_number_or_a_date(void **state)
             fail_msg("'%s' is not %u", cases[i].text, cases[i].seconds);
         authority_answer_free(&answer);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(directory_gives_the_urls),
-        TEST(directory_without_urls_is_refused),
-        TEST(url_that_does_not_fit_is_rejected),
-        TEST(answer_has_text_and_object),
-        TEST(failure_is_described),
-        TEST(each_request_has_another_nonce),
-        TEST(request_without_nonce_fails),
-        TEST(refusal_without_a_problem_document_is_quoted),
-        TEST(request_with_refused_nonce_is_sent_ten_times),
-        TEST(requests_name_the_account),
-        TEST(problem_has_detail_type_and_parts),
-        TEST(authority_needs_libcurl),
-        TEST(options_are_set_for_each_request),
-        TEST(failure_of_libcurl_is_described),
-        TEST(end_of_the_master_ends_the_request),
-        TEST(body_is_bounded),
-        TEST(fields_are_read),
-        TEST(last_field_counts),
-        TEST(long_field_is_ignored),
-        TEST(retry_after_is_a_number_or_a_date),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Signed requests, keys and certificates of ACME, and what an authority may answer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/authority.h"
 #include "daemon/acme/credentials.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/acme/signed_request.h"
 
 #include <stdlib.h>
@@ -23,14 +17,13 @@ static const char key_text[] = "-----BEGIN PRIVATE KEY-----\n"
 static const char key_x[] = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
 static const char key_thumbprint[] = "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U";
 
-static void key_has_the_thumbprint_of_its_members(void **state)
+TEST(key_has_the_thumbprint_of_its_members)
 {
     EVP_PKEY *key = credentials_key_read(key_text);
     char thumbprint[JWS_THUMBPRINT_BYTES];
     json_t *json = jws_public_key(key);
     char *text = credentials_key_text(key);
 
-    (void)state;
     assert_int_equal(jws_thumbprint(key, thumbprint), 0);
     assert_string_equal(thumbprint, key_thumbprint);
     assert_string_equal(authority_text(json, "x"), key_x);
@@ -40,17 +33,16 @@ static void key_has_the_thumbprint_of_its_members(void **state)
     EVP_PKEY_free(key);
 }
 
-static void rsa_key_is_none_of_an_account(void **state)
+TEST(rsa_key_is_none_of_an_account)
 {
     EVP_PKEY *key = credentials_new_key(ACME_KEY_RSA2048);
     char thumbprint[JWS_THUMBPRINT_BYTES];
 
-    (void)state;
     assert_int_equal(jws_thumbprint(key, thumbprint), -1);
     EVP_PKEY_free(key);
 }
 
-static void request_has_three_parts(void **state)
+TEST(request_has_three_parts)
 {
     EVP_PKEY *key = credentials_key_read(key_text);
     const struct jws_header known = {"https://a/b", "nonce", "https://a/account"};
@@ -58,7 +50,6 @@ static void request_has_three_parts(void **state)
     char *body = jws_sign(key, &known, NULL), *other = jws_sign(key, &fresh, NULL);
     json_t *json = json_loads(body, 0, NULL);
 
-    (void)state;
     assert_string_equal(authority_text(json, "payload"), "");
     assert_int_equal(strlen(authority_text(json, "signature")), 86);
     assert_true(strlen(body) < strlen(other)); /* which has the public key */
@@ -68,7 +59,7 @@ static void request_has_three_parts(void **state)
     EVP_PKEY_free(key);
 }
 
-static void inner_request_has_no_nonce(void **state)
+TEST(inner_request_has_no_nonce)
 {
     EVP_PKEY *key = credentials_key_read(key_text);
     const struct jws_header inner = {.url = "https://a/b"};
@@ -76,7 +67,6 @@ static void inner_request_has_no_nonce(void **state)
     char *body = jws_sign(key, &inner, payload);
     json_t *json = json_loads(body, 0, NULL), *header = signed_request_member(json, "protected");
 
-    (void)state;
     expected = json_pack("{s:s, s:s, s:o}", "alg", "ES256", "url", "https://a/b", "jwk",
                          jws_public_key(key));
     assert_true(json_equal(header, expected));
@@ -89,14 +79,13 @@ static void inner_request_has_no_nonce(void **state)
     EVP_PKEY_free(key);
 }
 
-static void unusable_certificate_is_refused(void **state)
+TEST(unusable_certificate_is_refused)
 {
     static const char *const examples[] = {
         "", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", key_text};
     struct credentials_validity validity;
     char why[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         assert_int_equal(
             credentials_check(examples[i], NULL, "a.b", 0, &validity, why, sizeof(why)), -1);
@@ -105,29 +94,14 @@ static void unusable_certificate_is_refused(void **state)
     }
 }
 
-static void request_for_a_certificate_is_made(void **state)
+TEST(request_for_a_certificate_is_made)
 {
     EVP_PKEY *key = credentials_key_read(key_text);
     char *request = credentials_request(key, "www.test-site.org");
 
-    (void)state;
     assert_non_null(request);
     assert_null(strpbrk(request, "+/="));
     free(request);
     EVP_PKEY_free(key);
     assert_null(credentials_key_read("nonsense"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(key_has_the_thumbprint_of_its_members),
-        cmocka_unit_test(rsa_key_is_none_of_an_account),
-        cmocka_unit_test(request_has_three_parts),
-        cmocka_unit_test(inner_request_has_no_nonce),
-        cmocka_unit_test(unusable_certificate_is_refused),
-        cmocka_unit_test(request_for_a_certificate_is_made),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

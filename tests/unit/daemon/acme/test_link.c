@@ -1,15 +1,9 @@
 /* The channel of the ACME process, whose other end the test is. The clock is replaced. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "daemon/acme/link.h"
 #include "daemon/base/channel.h"
 #include "daemon/config/acme.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +109,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void receive(void)
 {
     event_base_loop(scene.base, EVLOOP_NONBLOCK);
@@ -142,9 +138,8 @@ static void report_set(void)
     assert_int_equal(channel_send(scene.master, MESSAGE_ACME_CHALLENGE_SET, NULL, 0, -1, false), 0);
 }
 
-static void orders_are_kept_by_name(void **state)
+TEST(orders_are_kept_by_name)
 {
-    (void)state;
     order_renewal(3, 7);
     order_renewal(ACME_NAMES_MAX - 1, 8);
     order_renewal(ACME_NAMES_MAX, 9); /* no such name */
@@ -157,7 +152,7 @@ static void orders_are_kept_by_name(void **state)
     assert_int_equal(link_key_change(scene.link), 5);
 }
 
-static void sign_of_life_is_sent_once_a_second(void **state)
+TEST(sign_of_life_is_sent_once_a_second)
 {
     static const struct {
         uint64_t ns;
@@ -165,7 +160,6 @@ static void sign_of_life_is_sent_once_a_second(void **state)
     } times[] = {
         {0, 1}, {NS_PER_S - 1, 1}, {NS_PER_S, 2}, {2 * NS_PER_S - 1, 2}, {2 * NS_PER_S, 3}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         scene.now_ns = 100 * NS_PER_S + times[i].ns;
         assert_true(link_pulse(scene.link));
@@ -175,9 +169,8 @@ static void sign_of_life_is_sent_once_a_second(void **state)
 }
 
 /* An order ends one wait; a wait that nothing ends reads the clock until its time is over. */
-static void order_ends_a_wait(void **state)
+TEST(order_ends_a_wait)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         if (i == 0)
             order_renewal(0, 1);
@@ -192,9 +185,8 @@ static void order_ends_a_wait(void **state)
     }
 }
 
-static void other_message_does_not_end_a_wait(void **state)
+TEST(other_message_does_not_end_a_wait)
 {
-    (void)state;
     report_set();
     order_renewal(ACME_NAMES_MAX, 1);
     assert_true(link_pulse(scene.link));
@@ -204,9 +196,8 @@ static void other_message_does_not_end_a_wait(void **state)
     assert_true(scene.clock_reads > 2);
 }
 
-static void wait_shows_life(void **state)
+TEST(wait_shows_life)
 {
-    (void)state;
     scene.step_ns = NS_PER_MS;
     assert_true(link_wait(scene.link, 5));
     receive();
@@ -214,11 +205,10 @@ static void wait_shows_life(void **state)
     assert_true(link_wait(scene.link, 0));
 }
 
-static void end_of_the_master_ends_all_waits(void **state)
+TEST(end_of_the_master_ends_all_waits)
 {
     const struct message_acme_challenge challenge = {.token = "t"};
 
-    (void)state;
     order_renewal(0, 1);
     shutdown(scene.socket, SHUT_WR);
     assert_false(link_wait(scene.link, FOREVER_MS));
@@ -227,20 +217,18 @@ static void end_of_the_master_ends_all_waits(void **state)
     assert_int_equal(link_publish(scene.link, &challenge), -1);
 }
 
-static void invalid_message_ends_the_process(void **state)
+TEST(invalid_message_ends_the_process)
 {
-    (void)state;
     assert_int_equal(send(scene.socket, "garbage", 7, 0), 7);
     assert_false(link_wait(scene.link, FOREVER_MS));
 }
 
 /* Each challenge needs its own answer. */
-static void challenge_is_published(void **state)
+TEST(challenge_is_published)
 {
     const struct message_acme_challenge challenge = {
         .name = 3, .kind = CHALLENGE_TLS_ALPN_01, .token = "tok", .thumbprint = "print"};
 
-    (void)state;
     report_set();
     assert_int_equal(link_publish(scene.link, &challenge), 0);
     receive();
@@ -250,11 +238,10 @@ static void challenge_is_published(void **state)
     assert_int_equal(link_publish(scene.link, &challenge), -1);
 }
 
-static void events_are_cut(void **state)
+TEST(events_are_cut)
 {
     char text[2 * ACME_EVENT_BYTES];
 
-    (void)state;
     link_log(scene.link, LEVEL_WARN, "%s is %d", "a", 7);
     receive();
     assert_int_equal(scene.level, LEVEL_WARN);
@@ -268,13 +255,12 @@ static void events_are_cut(void **state)
     assert_int_equal(strlen(scene.text), ACME_EVENT_BYTES - 1);
 }
 
-static void results_are_reported(void **state)
+TEST(results_are_reported)
 {
     const struct message_acme_plan plan = {
         .name = 3, .failures = 4, .attempted = 1, .next_s = 5, .error = "refused"};
     const struct message_acme_key_changed changed = {.change = 6, .error = "not now"};
 
-    (void)state;
     link_report(scene.link, MESSAGE_ACME_PLAN, &plan, sizeof(plan));
     link_report(scene.link, MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
     link_report(scene.link, MESSAGE_ACME_CERTIFICATE, &(struct message_acme_certificate){1},
@@ -286,24 +272,4 @@ static void results_are_reported(void **state)
     assert_int_equal(scene.key_changed.change, 6);
     assert_string_equal(scene.key_changed.error, "not now");
     assert_int_equal(scene.certificates, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(orders_are_kept_by_name),
-        TEST(sign_of_life_is_sent_once_a_second),
-        TEST(order_ends_a_wait),
-        TEST(other_message_does_not_end_a_wait),
-        TEST(wait_shows_life),
-        TEST(end_of_the_master_ends_all_waits),
-        TEST(invalid_message_ends_the_process),
-        TEST(challenge_is_published),
-        TEST(events_are_cut),
-        TEST(results_are_reported),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Orders, with an authority that answers by a script. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/internal.h"
 #include "daemon/base/messages.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/acme/fake_curl.h"
 #include "tests/unit/daemon/acme/fake_master.h"
 #include "tests/unit/daemon/acme/signed_request.h"
@@ -114,6 +108,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void set_up_again(void **state)
 {
     tear_down(state);
@@ -171,9 +167,8 @@ static const struct step usual[] = {
     {.url = "cert", .body = "PEM"},
 };
 
-static void certificate_is_obtained(void **state)
+TEST(certificate_is_obtained)
 {
-    (void)state;
     assert_obtained(usual, ARRAY_LENGTH(usual), "");
     assert_string_equal(master.published, "http=h http= ");
     assert_string_equal(scene.delays, "250 500 250 250 500 ");
@@ -185,7 +180,7 @@ static void certificate_is_obtained(void **state)
 }
 
 /* The workers no longer answer a challenge then. */
-static void refusal_of_each_request_ends_the_order(void **state)
+TEST(refusal_of_each_request_ends_the_order)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
         struct step steps[ARRAY_LENGTH(usual)];
@@ -199,7 +194,7 @@ static void refusal_of_each_request_ends_the_order(void **state)
     }
 }
 
-static void answer_without_object_ends_the_order(void **state)
+TEST(answer_without_object_ends_the_order)
 {
     static const struct {
         size_t at;
@@ -223,9 +218,8 @@ static void answer_without_object_ends_the_order(void **state)
     assert_fails(usual, 1, "new answers without an order");
 }
 
-static void end_of_the_process_ends_the_order(void **state)
+TEST(end_of_the_process_ends_the_order)
 {
-    (void)state;
     master.challenges_left = 1;
     assert_fails(usual, 2, "the server stops");
     assert_string_equal(master.published, "http=h ");
@@ -239,7 +233,7 @@ static void end_of_the_process_ends_the_order(void **state)
 }
 
 /* The delay doubles, or is that which the authority requests; at most ten seconds. */
-static void delay_between_polls_is_bounded(void **state)
+TEST(delay_between_polls_is_bounded)
 {
     static const struct step steps[] = {
         {.url = "new", .body = ORDER("pending")},
@@ -256,12 +250,11 @@ static void delay_between_polls_is_bounded(void **state)
         {.url = "auth", .body = AUTHORIZATION("invalid")},
     };
 
-    (void)state;
     assert_fails(steps, ARRAY_LENGTH(steps), "the authorization is invalid: no detail is given");
     assert_string_equal(scene.delays, "250 500 3000 6000 10000 10000 1000 10000 ");
 }
 
-static void polling_ends_after_300_seconds(void **state)
+TEST(polling_ends_after_300_seconds)
 {
     struct step steps[STEPS_MAX] = {
         {.url = "new", .body = ORDER("pending")},
@@ -270,7 +263,6 @@ static void polling_ends_after_300_seconds(void **state)
         {.url = "auth", .body = AUTHORIZATION("pending"), .retry_s = 1},
     };
 
-    (void)state;
     for (size_t i = 4; i < STEPS_MAX; i++)
         steps[i] = steps[3];
     assert_null(obtain(steps, STEPS_MAX, ""));
@@ -278,7 +270,7 @@ static void polling_ends_after_300_seconds(void **state)
     assert_true(master.now_ns > 301 * NS_PER_S && master.now_ns < 302 * NS_PER_S); /* from 1 s on */
 }
 
-static void preferred_challenge_is_chosen(void **state)
+TEST(preferred_challenge_is_chosen)
 {
     static const struct step steps[] = {
         {.url = "new", .body = ORDER("pending")},
@@ -286,13 +278,12 @@ static void preferred_challenge_is_chosen(void **state)
         {.url = "alpn", .body = "{}", .refused = 400},
     };
 
-    (void)state;
     certificate.failures = 1;
     assert_fails(steps, ARRAY_LENGTH(steps), "answers 400: no");
     assert_string_equal(master.published, "alpn=a alpn= ");
 }
 
-static void authority_must_offer_a_challenge(void **state)
+TEST(authority_must_offer_a_challenge)
 {
     static const struct step steps[] = {
         {.url = "new", .body = ORDER("pending")},
@@ -315,7 +306,7 @@ static void authority_must_offer_a_challenge(void **state)
     assert_fails(neither, 2, "the authority offers no http-01 and no tls-alpn-01 challenge");
 }
 
-static void token_is_checked(void **state)
+TEST(token_is_checked)
 {
     char longest[ACME_TOKEN_BYTES], too_long[ACME_TOKEN_BYTES + 1];
     const struct {
@@ -346,7 +337,7 @@ static void token_is_checked(void **state)
     }
 }
 
-static void authorization_may_be_valid_already(void **state)
+TEST(authorization_may_be_valid_already)
 {
     static const struct step steps[] = {
         {.url = "new", .body = ORDER("ready")},
@@ -355,13 +346,12 @@ static void authorization_may_be_valid_already(void **state)
         {.url = "cert", .body = "PEM"},
     };
 
-    (void)state;
     assert_obtained(steps, ARRAY_LENGTH(steps), "");
     assert_string_equal(master.published, "");
 }
 
 /* The error is in the challenge, or in the authorization. */
-static void refused_authorization_is_explained(void **state)
+TEST(refused_authorization_is_explained)
 {
     static const struct {
         const char *body, *why;
@@ -384,7 +374,7 @@ static void refused_authorization_is_explained(void **state)
     }
 }
 
-static void refused_order_is_explained(void **state)
+TEST(refused_order_is_explained)
 {
     static const struct step steps[] = {
         {.url = "new", .body = ORDER("pending")},
@@ -392,11 +382,10 @@ static void refused_order_is_explained(void **state)
         {.url = "order", .body = "{\"status\":\"invalid\",\"error\":{\"detail\":\"no\"}}"},
     };
 
-    (void)state;
     assert_fails(steps, ARRAY_LENGTH(steps), "the order is invalid: no");
 }
 
-static void number_of_authorizations_is_bounded(void **state)
+TEST(number_of_authorizations_is_bounded)
 {
     static const struct {
         const char *list, *why;
@@ -425,7 +414,7 @@ static void number_of_authorizations_is_bounded(void **state)
 }
 
 /* Again without what it replaces, if the authority may not accept that. */
-static void order_names_what_it_replaces(void **state)
+TEST(order_names_what_it_replaces)
 {
     static const struct {
         const char *replaces, *info;
@@ -454,28 +443,4 @@ static void order_names_what_it_replaces(void **state)
     set_up_again(state);
     assert_obtained(usual, ARRAY_LENGTH(usual), "old");
     assert_string_equal(scene.replaces[0], "old");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(certificate_is_obtained),
-        TEST(refusal_of_each_request_ends_the_order),
-        TEST(answer_without_object_ends_the_order),
-        TEST(end_of_the_process_ends_the_order),
-        TEST(delay_between_polls_is_bounded),
-        TEST(polling_ends_after_300_seconds),
-        TEST(preferred_challenge_is_chosen),
-        TEST(authority_must_offer_a_challenge),
-        TEST(token_is_checked),
-        TEST(authorization_may_be_valid_already),
-        TEST(refused_authorization_is_explained),
-        TEST(refused_order_is_explained),
-        TEST(number_of_authorizations_is_bounded),
-        TEST(order_names_what_it_replaces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

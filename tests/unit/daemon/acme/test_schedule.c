@@ -1,31 +1,24 @@
 /*
  * Times of renewals and retries, and windows of renewal information, as an authority may send them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/internal.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void renewal_is_at_two_thirds_or_a_bit_earlier(void **state)
+TEST(renewal_is_at_two_thirds_or_a_bit_earlier)
 {
     const int64_t day = 86400, from = 1000 * day, life = 90 * day;
 
-    (void)state;
     assert_int_equal(schedule_renewal(from, from + life, 0), from + 60 * day);
     assert_int_equal(schedule_renewal(from, from + life, UINT32_MAX), from + 60 * day - life / 20);
     assert_int_equal(schedule_renewal(from, from + 6, 0), from + 4);
     assert_int_equal(schedule_renewal(from, from, 0), from);
 }
 
-static void retry_doubles_up_to_a_limit(void **state)
+TEST(retry_doubles_up_to_a_limit)
 {
     static const struct {
         uint32_t failures, retry_s, after_s, random;
@@ -41,25 +34,22 @@ static void retry_doubles_up_to_a_limit(void **state)
         {1, 120, 60, 0, 120},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
         assert_int_equal(schedule_after_failure(examples[i].failures, examples[i].retry_s,
                                                 examples[i].after_s, examples[i].random),
                          examples[i].delay_s);
 }
 
-static void window_is_selected_from_evenly(void **state)
+TEST(window_is_selected_from_evenly)
 {
-    (void)state;
     assert_int_equal(schedule_window(1000, 3000, 0), 1000);
     assert_int_equal(schedule_window(1000, 3000, UINT32_MAX), 3000);
     assert_int_equal(schedule_window(1000, 3000, UINT32_MAX / 2), 1999);
     assert_int_equal(schedule_window(-5, 5, 0), -5);
 }
 
-static void retry_far_ahead_is_due_now(void **state)
+TEST(retry_far_ahead_is_due_now)
 {
-    (void)state;
     assert_int_equal(schedule_planned(1000, 2000), 1000);
     assert_int_equal(schedule_planned(2000 + SCHEDULE_WAIT_MAX_S, 2000),
                      2000 + SCHEDULE_WAIT_MAX_S);
@@ -75,7 +65,7 @@ static int read_times(const char *start, const char *end, struct renewal_window 
     return failed;
 }
 
-static void times_are_those_of_rfc_3339(void **state)
+TEST(times_are_those_of_rfc_3339)
 {
     static const struct {
         const char *end;
@@ -102,7 +92,6 @@ static void times_are_those_of_rfc_3339(void **state)
         {"", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         struct renewal_window window = {0};
         int failed = read_times("2025-01-02T00:00:00Z", examples[i].end, &window);
@@ -112,11 +101,10 @@ static void times_are_those_of_rfc_3339(void **state)
     }
 }
 
-static void start_must_be_before_end(void **state)
+TEST(start_must_be_before_end)
 {
     struct renewal_window window = {.start_s = 7, .end_s = 8};
 
-    (void)state;
     assert_int_equal(read_times("2025-01-03T00:00:00Z", "2025-01-02T00:00:00Z", &window), -1);
     assert_int_equal(read_times("2025-01-02T00:00:00Z", "2025-01-02T00:00:00Z", &window), -1);
     assert_int_equal(read_times("1960-01-02T00:00:00Z", "2025-01-02T00:00:00Z", &window), -1);
@@ -126,7 +114,7 @@ static void start_must_be_before_end(void **state)
     assert_int_equal(window.start_s, 1735689600);
 }
 
-static void anything_else_is_refused(void **state)
+TEST(anything_else_is_refused)
 {
     static const char *const texts[] = {"{}", "{\"suggestedWindow\": null}",
                                         "{\"suggestedWindow\": [1, 2]}",
@@ -134,7 +122,6 @@ static void anything_else_is_refused(void **state)
                                         "{\"suggestedWindow\": {\"start\": {}, \"end\": []}}"};
     struct renewal_window window = {0};
 
-    (void)state;
     assert_int_equal(renewal_info_read(NULL, &window), -1);
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         json_t *json = json_loads(texts[i], 0, NULL);
@@ -142,19 +129,4 @@ static void anything_else_is_refused(void **state)
         assert_int_equal(renewal_info_read(json, &window), -1);
         json_decref(json);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renewal_is_at_two_thirds_or_a_bit_earlier),
-        cmocka_unit_test(retry_doubles_up_to_a_limit),
-        cmocka_unit_test(window_is_selected_from_evenly),
-        cmocka_unit_test(retry_far_ahead_is_due_now),
-        cmocka_unit_test(times_are_those_of_rfc_3339),
-        cmocka_unit_test(start_must_be_before_end),
-        cmocka_unit_test(anything_else_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

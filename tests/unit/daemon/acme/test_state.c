@@ -1,16 +1,10 @@
 /* The files of the state directory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/acme/state.h"
 
 #include "daemon/acme/process.h"
 #include "daemon/sandbox/identity.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -84,6 +78,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static bool exists(const char *name)
 {
     return faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -132,7 +128,16 @@ static struct stat status_of(const char *name)
     return status;
 }
 
-static void directory_is_made_for_the_workers(void **state)
+static int prepare_program(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {prepare_program, NULL};
+
+TEST(directory_is_made_for_the_workers)
 {
     struct identity identity;
     struct identity_fault fault;
@@ -140,7 +145,6 @@ static void directory_is_made_for_the_workers(void **state)
     char why[256];
     uid_t uid;
 
-    (void)state;
     assert_int_equal(identity_find("", "", geteuid(), &identity, &fault), 0);
     uid = identity.changes ? identity.uid : geteuid();
     assert_int_equal(prepare("a/b/state", "", "", why, sizeof(why)), 0);
@@ -153,12 +157,11 @@ static void directory_is_made_for_the_workers(void **state)
     umask(mask);
 }
 
-static void mode_is_corrected(void **state)
+TEST(mode_is_corrected)
 {
     static const mode_t modes[] = {0755, 0710, 0600, 01700};
     char why[256];
 
-    (void)state;
     assert_int_equal(mkdirat(directory, "state", 0700), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
         assert_int_equal(fchmodat(directory, "state", modes[i], 0), 0);
@@ -174,7 +177,7 @@ static void add_user(char *user, uid_t uid)
     own_user.entry = (struct passwd){.pw_name = user, .pw_uid = uid, .pw_gid = uid};
 }
 
-static void process_has_a_user_of_its_own(void **state)
+TEST(process_has_a_user_of_its_own)
 {
     static const struct {
         const char *setting;
@@ -184,7 +187,6 @@ static void process_has_a_user_of_its_own(void **state)
         {"", "webserverd-acme", true}, {"somebody", "somebody", true}, {"", "other", false}};
     char why[256];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -217,7 +219,7 @@ static void give_to_old_user(const char *path)
 }
 
 /* What a process of OLD_UID may have left. The file "target" is outside. */
-static void files_of_the_user_before_are_taken_over(void **state)
+TEST(files_of_the_user_before_are_taken_over)
 {
     static const struct {
         const char *name, *make, *report; /* NULL: taken over */
@@ -236,7 +238,6 @@ static void files_of_the_user_before_are_taken_over(void **state)
     };
     char why[256], text[256], path[64];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     acme_user = "somebody";
@@ -271,11 +272,10 @@ static void files_of_the_user_before_are_taken_over(void **state)
 }
 
 /* A wrong path should cost as little as possible. */
-static void files_of_another_directory_keep_their_owner(void **state)
+TEST(files_of_another_directory_keep_their_owner)
 {
     char why[256];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     acme_user = "somebody";
@@ -288,11 +288,10 @@ static void files_of_another_directory_keep_their_owner(void **state)
     assert_int_equal(event_count(), 0);
 }
 
-static void number_of_reports_is_limited(void **state)
+TEST(number_of_reports_is_limited)
 {
     char why[256];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     acme_user = "somebody";
@@ -304,11 +303,10 @@ static void number_of_reports_is_limited(void **state)
     assert_string_equal(last_event(), "[acme] state_dir: 80 more keep their owner");
 }
 
-static void state_directory_that_others_can_replace_is_refused(void **state)
+TEST(state_directory_that_others_can_replace_is_refused)
 {
     char why[512];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     assert_int_equal(mkdirat(directory, "of-another", 0755), 0);
@@ -321,7 +319,7 @@ static void state_directory_that_others_can_replace_is_refused(void **state)
     assert_int_equal(status_of("of-another/state").st_mode, S_IFDIR | 0755);
 }
 
-static void unusable_directory_is_reported(void **state)
+TEST(unusable_directory_is_reported)
 {
     char why[256], text[256], too_long[8000];
     static const struct {
@@ -329,7 +327,6 @@ static void unusable_directory_is_reported(void **state)
         int error;
     } cases[] = {{"file", ENOTDIR}, {"file/state", ENOTDIR}, {"link", ENOTDIR}};
 
-    (void)state;
     put("file", "");
     assert_int_equal(mkdirat(directory, "other", 0700), 0);
     assert_int_equal(symlinkat("other", directory, "link"), 0);
@@ -345,11 +342,10 @@ static void unusable_directory_is_reported(void **state)
     assert_int_equal(prepare(too_long, "", "", why, sizeof(why)), -1);
 }
 
-static void unknown_identity_is_reported(void **state)
+TEST(unknown_identity_is_reported)
 {
     char why[256];
 
-    (void)state;
     assert_int_equal(prepare("state", "no-such-user-here", "", why, sizeof(why)), -1);
     assert_memory_equal(why, "[server] user: ", 15);
     assert_int_equal(prepare("state", "", "no-such-group-here", why, sizeof(why)), -1);
@@ -362,18 +358,16 @@ static void unknown_identity_is_reported(void **state)
 
 /* Reading */
 
-static void text_is_read(void **state)
+TEST(text_is_read)
 {
-    (void)state;
     put("file", "text");
     assert_text("file", "text");
     put("file", "");
     assert_text("file", "");
 }
 
-static void link_or_directory_is_not_read(void **state)
+TEST(link_or_directory_is_not_read)
 {
-    (void)state;
     put("file", "text");
     assert_int_equal(symlinkat("file", directory, "link"), 0);
     assert_int_equal(mkdirat(directory, "directory", 0700), 0);
@@ -384,18 +378,16 @@ static void link_or_directory_is_not_read(void **state)
     assert_null(state_read(directory, "directory"));
 }
 
-static void fifo_is_read_without_a_writer(void **state)
+TEST(fifo_is_read_without_a_writer)
 {
-    (void)state;
     assert_int_equal(mkfifoat(directory, "fifo", 0600), 0);
     assert_text("fifo", "");
 }
 
-static void long_file_is_cut(void **state)
+TEST(long_file_is_cut)
 {
     char *text = malloc(STATE_FILE_MAX + 2), *read;
 
-    (void)state;
     assert_non_null(text);
     memset(text, 'x', STATE_FILE_MAX + 1);
     text[STATE_FILE_MAX + 1] = '\0';
@@ -408,12 +400,11 @@ static void long_file_is_cut(void **state)
     free(text);
 }
 
-static void only_objects_are_read_as_json(void **state)
+TEST(only_objects_are_read_as_json)
 {
     static const char *const others[] = {"[]", "{", "", "7"};
     json_t *json;
 
-    (void)state;
     put("file", "{\"a\": 7}");
     json = state_read_json(directory, "file");
     assert_int_equal(json_integer_value(json_object_get(json, "a")), 7);
@@ -427,11 +418,10 @@ static void only_objects_are_read_as_json(void **state)
 
 /* Writing */
 
-static void file_is_replaced(void **state)
+TEST(file_is_replaced)
 {
     int left = openat(directory, "file.new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-    (void)state;
     assert_int_equal(write(left, "of a killed process", 19), 19);
     close(left);
     put("file", "a");
@@ -442,9 +432,8 @@ static void file_is_replaced(void **state)
     assert_text("file", "b");
 }
 
-static void all_is_written(void **state)
+TEST(all_is_written)
 {
-    (void)state;
     write_interruptions = 2;
     write_most = 3;
     put("file", "0123456789");
@@ -463,12 +452,11 @@ static void limit_files(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void failure_leaves_the_old_file(void **state)
+TEST(failure_leaves_the_old_file)
 {
     struct rlimit usual;
     int failed, error;
 
-    (void)state;
     put("file", "old");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
     limit_files(5);
@@ -486,7 +474,7 @@ static void failure_leaves_the_old_file(void **state)
 }
 
 /* A process that has been taken over can leave them to the next. */
-static void what_is_in_the_way_is_replaced_or_reported(void **state)
+TEST(what_is_in_the_way_is_replaced_or_reported)
 {
     static const struct {
         const char *make;
@@ -506,7 +494,6 @@ static void what_is_in_the_way_is_replaced_or_reported(void **state)
     };
     char command[256];
 
-    (void)state;
     put("other", "other");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         snprintf(command, sizeof(command), "cd %s && rm -rf file file.new && %s", own_directory,
@@ -522,9 +509,8 @@ static void what_is_in_the_way_is_replaced_or_reported(void **state)
     }
 }
 
-static void json_is_written(void **state)
+TEST(json_is_written)
 {
-    (void)state;
     assert_int_equal(state_write_json(directory, "file", json_pack("{s:i}", "a", 7)), 0);
     assert_text("file", "{\n  \"a\": 7\n}");
     assert_int_equal(state_write_json(directory, "file", NULL), -1);
@@ -534,9 +520,8 @@ static void json_is_written(void **state)
     assert_int_equal(errno, EISDIR);
 }
 
-static void files_are_renamed_and_removed(void **state)
+TEST(files_are_renamed_and_removed)
 {
-    (void)state;
     put("a", "a");
     put("b", "b");
     assert_int_equal(state_rename(directory, "a", "b"), 0);
@@ -550,12 +535,11 @@ static void files_are_renamed_and_removed(void **state)
     assert_int_equal(state_remove(directory, "directory"), -1);
 }
 
-static void missing_space_is_reported(void **state)
+TEST(missing_space_is_reported)
 {
     struct rlimit usual;
     int enough, none, error;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
     limit_files(8192);
     enough = state_check_space(directory, 8192);
@@ -571,11 +555,10 @@ static void missing_space_is_reported(void **state)
     assert_int_equal(errno, EISDIR);
 }
 
-static void lock_is_for_one_process(void **state)
+TEST(lock_is_for_one_process)
 {
     int first = state_lock(directory), again;
 
-    (void)state;
     assert_true(first >= 0);
     assert_int_equal(state_lock(directory), -1);
     assert_int_equal(errno, EWOULDBLOCK);
@@ -595,37 +578,4 @@ static void lock_is_for_one_process(void **state)
     assert_int_equal(mkdirat(directory, "lock", 0700), 0);
     assert_int_equal(state_lock(directory), -1);
     assert_int_equal(errno, EISDIR);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(directory_is_made_for_the_workers),
-        TEST(mode_is_corrected),
-        TEST(process_has_a_user_of_its_own),
-        TEST(files_of_the_user_before_are_taken_over),
-        TEST(files_of_another_directory_keep_their_owner),
-        TEST(number_of_reports_is_limited),
-        TEST(state_directory_that_others_can_replace_is_refused),
-        TEST(unusable_directory_is_reported),
-        TEST(unknown_identity_is_reported),
-        TEST(text_is_read),
-        TEST(link_or_directory_is_not_read),
-        TEST(fifo_is_read_without_a_writer),
-        TEST(long_file_is_cut),
-        TEST(only_objects_are_read_as_json),
-        TEST(file_is_replaced),
-        TEST(all_is_written),
-        TEST(failure_leaves_the_old_file),
-        TEST(what_is_in_the_way_is_replaced_or_reported),
-        TEST(json_is_written),
-        TEST(files_are_renamed_and_removed),
-        TEST(missing_space_is_reported),
-        TEST(lock_is_for_one_process),
-    };
-
-    signal(SIGXFSZ, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,14 @@
 /* A table of loads and the moves they cause, and a simulation of owners and their connections. */
 #include "common/macros.h"
 #include "daemon/base/balance.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 enum { OWNERS = 4 };
 
-static void resize_moves_what_is_uneven(void **state)
+TEST(resize_moves_what_is_uneven)
 {
     static const struct {
         const char *name;
@@ -57,7 +51,6 @@ static void resize_moves_what_is_uneven(void **state)
          {{0, 1, BALANCE_MOVE_MAX, false}}},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct balance balance = {0};
         struct balance_move moves[2 * OWNERS] = {{0}};
@@ -82,14 +75,13 @@ static void resize_moves_what_is_uneven(void **state)
     }
 }
 
-static void unevenness_must_last_unless_resized(void **state)
+TEST(unevenness_must_last_unless_resized)
 {
     static const struct balance_load uneven[] = {{60, 60, 0}, {40, 40, 0}},
                                      even[] = {{50, 50, 0}, {50, 50, 0}};
     struct balance balance = {0};
     struct balance_move moves[4];
 
-    (void)state;
     assert_int_equal(balance_decide(&balance, uneven, 2, moves), 0);
     assert_int_equal(balance_decide(&balance, even, 2, moves), 0);
     assert_int_equal(balance_decide(&balance, uneven, 2, moves), 0);
@@ -101,14 +93,13 @@ static void unevenness_must_last_unless_resized(void **state)
 }
 
 /* Connections come and go faster than they are evened out. */
-static void resize_gives_up_if_never_even(void **state)
+TEST(resize_gives_up_if_never_even)
 {
     static const struct balance_load uneven[] = {{60, 60, 0}, {40, 40, 0}};
     struct balance balance = {0};
     struct balance_move moves[4];
     int rounds = 0;
 
-    (void)state;
     balance_resized(&balance);
     while (balance_decide(&balance, uneven, 2, moves) > 0)
         rounds++;
@@ -194,11 +185,10 @@ static void expect_even(uint32_t count)
     assert_true(most - least < 2 || most * 4 <= least * 5);
 }
 
-static void simulation_converges_and_then_stands_still(void **state)
+TEST(simulation_converges_and_then_stands_still)
 {
     unsigned seed = 3;
 
-    (void)state;
     for (int run = 0; run < 300; run++) {
         uint32_t count = 2 + (uint32_t)rand_r(&seed) % (OWNERS - 1), calls = 0;
         struct balance balance = {0};
@@ -221,11 +211,10 @@ static void simulation_converges_and_then_stands_still(void **state)
 }
 
 /* 100 connections, then 1 to 4 owners and back, as by "threads 4" and "threads 1". */
-static void resize_evens_out_in_one_call(void **state)
+TEST(resize_evens_out_in_one_call)
 {
     struct balance balance = {0};
 
-    (void)state;
     memset(owners, 0, sizeof(owners));
     add(0, 100, 5);
     balance_resized(&balance);
@@ -234,12 +223,11 @@ static void resize_evens_out_in_one_call(void **state)
     assert_true(balance.even);
 }
 
-static void expensive_connections_are_mixed_with_cheap_ones(void **state)
+TEST(expensive_connections_are_mixed_with_cheap_ones)
 {
     struct balance balance = {0};
     uint32_t moved = 0;
 
-    (void)state;
     memset(owners, 0, sizeof(owners));
     add(0, 20, 80);
     add(1, 20, 2);
@@ -253,12 +241,11 @@ static void expensive_connections_are_mixed_with_cheap_ones(void **state)
 }
 
 /* It saturates any owner: exchanging it helps nobody, and is tried ever more rarely. */
-static void one_expensive_connection_moves_ever_more_rarely(void **state)
+TEST(one_expensive_connection_moves_ever_more_rarely)
 {
     struct balance balance = {0};
     int exchanges = 0;
 
-    (void)state;
     memset(owners, 0, sizeof(owners));
     add(0, 1, 1000);
     add(0, 9, 2);
@@ -269,7 +256,7 @@ static void one_expensive_connection_moves_ever_more_rarely(void **state)
 }
 
 /* OWNER claims a load; the others have what they claim. */
-static void owner_receives_at_most_an_equal_share(void **state)
+TEST(owner_receives_at_most_an_equal_share)
 {
     enum { OWNER = 2, COUNT = 3, LEAST = 8, CALLS = 300 };
     static const struct {
@@ -288,7 +275,6 @@ static void owner_receives_at_most_an_equal_share(void **state)
         {"claims no end", {{0, 90, 0}, {0, 70, 0}, {0, UINT32_MAX, 0}}, {0}, 0, 53 + LEAST, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct balance_credit credit = balance_credit_of_new(cases[i].load, COUNT, OWNER);
         uint32_t first = 0, later = 0;
@@ -304,7 +290,7 @@ static void owner_receives_at_most_an_equal_share(void **state)
 }
 
 /* So the plan of the others does not count on it. */
-static void owner_without_credit_lacks_nothing(void **state)
+TEST(owner_without_credit_lacks_nothing)
 {
     static const struct {
         struct balance_load claimed;
@@ -315,7 +301,6 @@ static void owner_without_credit_lacks_nothing(void **state)
     };
     struct balance_load load[] = {{50, 900, 0}, {30, 700, 0}, {0}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct balance_credit credit = {UINT64_C(1000) * cases[i].credit};
         struct balance_load believed;
@@ -326,21 +311,4 @@ static void owner_without_credit_lacks_nothing(void **state)
         assert_int_equal(believed.open, cases[i].open);
         assert_int_equal(believed.busy, 7);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resize_moves_what_is_uneven),
-        cmocka_unit_test(unevenness_must_last_unless_resized),
-        cmocka_unit_test(resize_gives_up_if_never_even),
-        cmocka_unit_test(simulation_converges_and_then_stands_still),
-        cmocka_unit_test(resize_evens_out_in_one_call),
-        cmocka_unit_test(expensive_connections_are_mixed_with_cheap_ones),
-        cmocka_unit_test(one_expensive_connection_moves_ever_more_rarely),
-        cmocka_unit_test(owner_receives_at_most_an_equal_share),
-        cmocka_unit_test(owner_without_credit_lacks_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Memory in use and CPU time of a control group, from files like those of the kernel. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/cgroup.h"
+#include "tests/test.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -143,9 +137,8 @@ static uint64_t permille(struct cgroup_memory memory)
     return memory.limit_bytes > 0 ? memory.used_bytes * 1000 / memory.limit_bytes : 0;
 }
 
-static void use_follows_from_files(void **state)
+TEST(use_follows_from_files)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char root[] = "/tmp/test_cgroup.XXXXXX", self[64];
         struct cgroup *cgroup;
@@ -168,12 +161,11 @@ static void use_follows_from_files(void **state)
     }
 }
 
-static void missing_files_are_no_limit(void **state)
+TEST(missing_files_are_no_limit)
 {
     char root[] = "/tmp/test_cgroup.XXXXXX", self[64];
     struct cgroup *cgroup;
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     put(root, "self", "0::/web\n");
     put(root, "web/memory.current", "500\n");
@@ -187,7 +179,7 @@ static void missing_files_are_no_limit(void **state)
     assert_null(cgroup_open("/nonexistent", "/sys/fs/cgroup"));
 }
 
-static void cpus_are_those_of_the_lowest_limit(void **state)
+TEST(cpus_are_those_of_the_lowest_limit)
 {
     static const struct {
         const char *self;
@@ -216,7 +208,6 @@ static void cpus_are_those_of_the_lowest_limit(void **state)
         {"", {"x"}, {""}, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
         char root[] = "/tmp/test_cgroup.XXXXXX", self[64];
 
@@ -229,15 +220,4 @@ static void cpus_are_those_of_the_lowest_limit(void **state)
             fail_msg("case %zu: %u CPUs", i, cgroup_cpus(self, root));
         remove_all(root);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(use_follows_from_files),
-        cmocka_unit_test(missing_files_are_no_limit),
-        cmocka_unit_test(cpus_are_those_of_the_lowest_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

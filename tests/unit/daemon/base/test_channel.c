@@ -1,5 +1,6 @@
 #include "common/macros.h"
 #include "daemon/base/channel.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +11,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { MANY = 3000, BYTES = 1000, DESCRIPTORS_MAX = 253 };
 
@@ -197,12 +191,20 @@ static void allow_descriptors(rlim_t count)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void messages_of_all_sizes_arrive_unchanged(void **state)
+static int prepare_program(void **state)
+{
+    (void)state;
+    allow_descriptors(MANY + 200);
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {prepare_program, NULL};
+
+TEST(messages_of_all_sizes_arrive_unchanged)
 {
     static const size_t sizes[] = {0, 1, 7, 100, 4096, PASSED_BYTES_MAX};
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
         send_one(ends.here, (int)i, sizes[i]);
@@ -219,11 +221,10 @@ static void messages_of_all_sizes_arrive_unchanged(void **state)
  * More than fits the socket: the rest is queued, in order, and the callback reports when it was
  * sent.
  */
-static void full_socket_queues_and_reports_drained(void **state)
+TEST(full_socket_queues_and_reports_drained)
 {
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
@@ -235,12 +236,11 @@ static void full_socket_queues_and_reports_drained(void **state)
     close_ends(&ends);
 }
 
-static void queue_over_its_maximum_is_a_fault(void **state)
+TEST(queue_over_its_maximum_is_a_fault)
 {
     struct ends ends;
     int before = next_descriptor(), sent = 0;
 
-    (void)state;
     open_ends_with(&ends, 100 * BYTES, 0);
     while (sent < MANY && try_send(ends.here, sent, BYTES) == 0)
         sent++;
@@ -255,12 +255,11 @@ static void queue_over_its_maximum_is_a_fault(void **state)
     assert_int_equal(next_descriptor(), before);
 }
 
-static void more_messages_than_the_rate_are_a_fault(void **state)
+TEST(more_messages_than_the_rate_are_a_fault)
 {
     struct ends ends;
     int before = next_descriptor();
 
-    (void)state;
     open_ends_with(&ends, 0, 50);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
@@ -272,11 +271,10 @@ static void more_messages_than_the_rate_are_a_fault(void **state)
     assert_int_equal(next_descriptor(), before);
 }
 
-static void paused_reading_resumes(void **state)
+TEST(paused_reading_resumes)
 {
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     channel_set_reading(ends.there, false);
     send_one(ends.here, 0, 10);
@@ -302,11 +300,10 @@ int __wrap_event_add(struct event *event, const struct timeval *when)
     return -1;
 }
 
-static void lack_of_memory_for_events_only_delays(void **state)
+TEST(lack_of_memory_for_events_only_delays)
 {
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     channel_set_reading(ends.there, false);
     for (int i = 0; i < MANY; i++)
@@ -318,11 +315,10 @@ static void lack_of_memory_for_events_only_delays(void **state)
     close_ends(&ends);
 }
 
-static void messages_before_close_are_delivered(void **state)
+TEST(messages_before_close_are_delivered)
 {
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     for (int i = 0; i < 100; i++)
         send_one(ends.here, i, 10);
@@ -345,14 +341,13 @@ static void close_there(void *owner)
 }
 
 /* AddressSanitizer reports a use of the channel afterwards. */
-static void owner_may_close_a_closed_channel(void **state)
+TEST(owner_may_close_a_closed_channel)
 {
     struct ends ends = {.base = event_base_new(), .raw = -1};
     const struct channel_owner owner = {
         .message = on_message, .closed = close_there, .fault = on_fault, .owner = &ends};
     int fds[2];
 
-    (void)state;
     assert_int_equal(channel_pair(fds), 0);
     ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &owner);
     assert_non_null(ends.there);
@@ -363,12 +358,11 @@ static void owner_may_close_a_closed_channel(void **state)
 }
 
 /* An end that can no longer send is not heard of otherwise: it is still open. */
-static void failed_send_ends_both_ends(void **state)
+TEST(failed_send_ends_both_ends)
 {
     const struct message_connection message = {.requests = 1};
     struct ends ends;
 
-    (void)state;
     open_ends(&ends);
     send_one(ends.here, 0, 10);
     assert_int_equal(
@@ -382,12 +376,11 @@ static void failed_send_ends_both_ends(void **state)
     close_ends(&ends);
 }
 
-static void closed_channel_closes_given_descriptors(void **state)
+TEST(closed_channel_closes_given_descriptors)
 {
     struct ends ends;
     int before = next_descriptor();
 
-    (void)state;
     open_ends(&ends);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
@@ -396,12 +389,11 @@ static void closed_channel_closes_given_descriptors(void **state)
 }
 
 /* The messages that a closed end did not take can be taken back. */
-static void unsent_messages_survive_the_other_end(void **state)
+TEST(unsent_messages_survive_the_other_end)
 {
     struct ends ends;
     size_t unsent;
 
-    (void)state;
     open_ends(&ends);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
@@ -453,7 +445,7 @@ struct raw_message {
     char more[CHANNEL_PAYLOAD_MAX];
 };
 
-static void invalid_message_stops_channel_and_leaks_no_descriptor(void **state)
+TEST(invalid_message_stops_channel_and_leaks_no_descriptor)
 {
     static const struct {
         int64_t kind;
@@ -476,7 +468,6 @@ static void invalid_message_stops_channel_and_leaks_no_descriptor(void **state)
     static struct raw_message message;
     int before = next_descriptor();
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         struct ends ends;
 
@@ -498,11 +489,10 @@ static void invalid_message_stops_channel_and_leaks_no_descriptor(void **state)
 }
 
 /* Less than a kind is taken for the end: without bytes the two look the same. */
-static void short_message_closes_and_leaks_no_descriptor(void **state)
+TEST(short_message_closes_and_leaks_no_descriptor)
 {
     int before = next_descriptor();
 
-    (void)state;
     for (size_t length = 0; length < sizeof(int64_t); length++) {
         struct ends ends;
 
@@ -517,13 +507,12 @@ static void short_message_closes_and_leaks_no_descriptor(void **state)
 }
 
 /* A descriptor that is lost here is not the sender's fault. */
-static void lack_of_descriptors_delivers_message_without_one(void **state)
+TEST(lack_of_descriptors_delivers_message_without_one)
 {
     struct raw_message message = {.kind = MESSAGE_CONNECTION};
     struct rlimit limit;
     struct ends ends;
 
-    (void)state;
     open_hostile(&ends);
     send_raw(&ends, &message, 8 + sizeof(struct message_connection), 1);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -559,7 +548,7 @@ static bool is_read(struct event_base *base, int fd)
 }
 
 /* An owner that can make room gets the message later, with its descriptor. */
-static void message_waits_for_descriptor_and_for_owner(void **state)
+TEST(message_waits_for_descriptor_and_for_owner)
 {
     const struct channel_owner owner = {.message = on_message,
                                         .closed = on_closed,
@@ -571,7 +560,6 @@ static void message_waits_for_descriptor_and_for_owner(void **state)
     struct ends ends = {.base = event_base_new(), .raw = -1};
     int fds[2], before, null = open_null();
 
-    (void)state;
     here.owner = there.owner = &ends;
     assert_int_equal(channel_pair(fds), 0);
     ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &here);
@@ -601,7 +589,7 @@ static void message_waits_for_descriptor_and_for_owner(void **state)
 }
 
 /* A message that is looked at and then not dropped would be delivered twice. */
-static void interrupted_call_delivers_message_once(void **state)
+TEST(interrupted_call_delivers_message_once)
 {
     const struct channel_owner owner = {.message = on_message,
                                         .closed = on_closed,
@@ -611,7 +599,6 @@ static void interrupted_call_delivers_message_once(void **state)
     struct ends ends = {.base = event_base_new(), .raw = -1};
     int fds[2];
 
-    (void)state;
     ends_owner.owner = &ends;
     assert_int_equal(channel_pair(fds), 0);
     ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &ends_owner);
@@ -628,11 +615,10 @@ static void interrupted_call_delivers_message_once(void **state)
 }
 
 /* A worker shares one of its sockets with the master, and can change its flags. */
-static void blocking_socket_does_not_block(void **state)
+TEST(blocking_socket_does_not_block)
 {
     struct ends ends;
 
-    (void)state;
     open_hostile(&ends);
     assert_int_equal(fcntl(ends.shared, F_SETFL, 0), 0);
     channel_read_all(ends.there);
@@ -643,30 +629,4 @@ static void blocking_socket_does_not_block(void **state)
                          0);
     assert_true(channel_backlog(ends.there) > 0);
     close_ends(&ends);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_of_all_sizes_arrive_unchanged),
-        cmocka_unit_test(full_socket_queues_and_reports_drained),
-        cmocka_unit_test(queue_over_its_maximum_is_a_fault),
-        cmocka_unit_test(more_messages_than_the_rate_are_a_fault),
-        cmocka_unit_test(paused_reading_resumes),
-        cmocka_unit_test(lack_of_memory_for_events_only_delays),
-        cmocka_unit_test(messages_before_close_are_delivered),
-        cmocka_unit_test(owner_may_close_a_closed_channel),
-        cmocka_unit_test(failed_send_ends_both_ends),
-        cmocka_unit_test(closed_channel_closes_given_descriptors),
-        cmocka_unit_test(unsent_messages_survive_the_other_end),
-        cmocka_unit_test(invalid_message_stops_channel_and_leaks_no_descriptor),
-        cmocka_unit_test(short_message_closes_and_leaks_no_descriptor),
-        cmocka_unit_test(lack_of_descriptors_delivers_message_without_one),
-        cmocka_unit_test(message_waits_for_descriptor_and_for_owner),
-        cmocka_unit_test(interrupted_call_delivers_message_once),
-        cmocka_unit_test(blocking_socket_does_not_block),
-    };
-
-    allow_descriptors(MANY + 200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Start, end and silence of a process of the master. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/child.h"
+
+#include "tests/test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -99,6 +94,8 @@ static int teardown(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {setup, teardown};
+
 static int interruptions; /* of waitpid() */
 
 pid_t real_waitpid(pid_t pid, int *status, int options) __asm__("__real_waitpid");
@@ -122,7 +119,7 @@ static int wait_for_end(pid_t pid)
     return status;
 }
 
-static void program_runs_after_the_clean_up(void **state)
+TEST(program_runs_after_the_clean_up)
 {
     struct fixture *fixture = *state;
     int status;
@@ -139,7 +136,7 @@ static void program_runs_after_the_clean_up(void **state)
     assert_null(fixture->child.channel);
 }
 
-static void channel_closes_with_the_master(void **state)
+TEST(channel_closes_with_the_master)
 {
     struct fixture *fixture = *state;
     int status;
@@ -153,7 +150,7 @@ static void channel_closes_with_the_master(void **state)
     child_forget(&fixture->child);
 }
 
-static void early_end_delays_the_next_start(void **state)
+TEST(early_end_delays_the_next_start)
 {
     struct fixture *fixture = *state;
     struct child *child = &fixture->child;
@@ -171,7 +168,7 @@ static void early_end_delays_the_next_start(void **state)
     assert_int_equal(child_retry_ns(child, retry), UINT64_MAX);
 }
 
-static void late_end_delays_nothing(void **state)
+TEST(late_end_delays_nothing)
 {
     struct fixture *fixture = *state;
     struct child *child = &fixture->child;
@@ -186,7 +183,7 @@ static void late_end_delays_nothing(void **state)
     assert_int_equal(fixture->deaths, 1);
 }
 
-static void failed_start_is_counted(void **state)
+TEST(failed_start_is_counted)
 {
     struct fixture *fixture = *state;
     struct rlimit before, none;
@@ -202,7 +199,7 @@ static void failed_start_is_counted(void **state)
     assert_true(child_retry_ns(&fixture->child, 0) != UINT64_MAX);
 }
 
-static void stop_reaps_and_forgets_failures(void **state)
+TEST(stop_reaps_and_forgets_failures)
 {
     struct fixture *fixture = *state;
     pid_t pid;
@@ -221,7 +218,7 @@ static void stop_reaps_and_forgets_failures(void **state)
     child_stop(&fixture->child); /* without a process */
 }
 
-static void only_silence_while_awake_kills(void **state)
+TEST(only_silence_while_awake_kills)
 {
     enum { TIMEOUT_MS = 1000 };
     const uint64_t heard = 5 * NS_PER_S, late = heard + TIMEOUT_MS * NS_PER_MS;
@@ -242,7 +239,7 @@ static void only_silence_while_awake_kills(void **state)
     assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
 }
 
-static void more_threads_than_it_needs_kill(void **state)
+TEST(more_threads_than_it_needs_kill)
 {
     enum { THREADS = 70 };
     struct fixture *fixture = *state;
@@ -264,20 +261,4 @@ static void more_threads_than_it_needs_kill(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
     child_forget(&fixture->child);
     child_check_threads(&fixture->child);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(program_runs_after_the_clean_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(channel_closes_with_the_master, setup, teardown),
-        cmocka_unit_test_setup_teardown(early_end_delays_the_next_start, setup, teardown),
-        cmocka_unit_test_setup_teardown(late_end_delays_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(failed_start_is_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(stop_reaps_and_forgets_failures, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_silence_while_awake_kills, setup, teardown),
-        cmocka_unit_test_setup_teardown(more_threads_than_it_needs_kill, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

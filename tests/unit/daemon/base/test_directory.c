@@ -1,13 +1,7 @@
 /* Paths in which another user puts links, and directories that he can replace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/directory.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 
@@ -86,6 +80,8 @@ static int remove_tree(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {make_tree, remove_tree};
+
 /* PATH below own_directory. */
 static const char *below(const char *path)
 {
@@ -142,7 +138,7 @@ static void expect_paths(const char *directory, const struct path_case *cases, s
         }
 }
 
-static void own_links_on_the_way_are_followed(void **state)
+TEST(own_links_on_the_way_are_followed)
 {
     static const struct path_case cases[] = {
         {"file", 't', 0},
@@ -161,7 +157,6 @@ static void own_links_on_the_way_are_followed(void **state)
         {"file-link/file", '-', ENOTDIR},
     };
 
-    (void)state;
     expect_paths("own", cases, ARRAY_LENGTH(cases));
     assert_int_equal(directory_find(&entry, below("own/link/new"), 0), 0);
     assert_string_equal(entry.weakness, "");
@@ -169,7 +164,7 @@ static void own_links_on_the_way_are_followed(void **state)
     close(entry.directory);
 }
 
-static void links_in_a_directory_of_another_user_are_not_followed(void **state)
+TEST(links_in_a_directory_of_another_user_are_not_followed)
 {
     static const struct path_case cases[] = {
         {"file", 't', 0},
@@ -183,7 +178,6 @@ static void links_in_a_directory_of_another_user_are_not_followed(void **state)
     };
     char expected[128];
 
-    (void)state;
     give_away("other");
     expect_paths("other", cases, ARRAY_LENGTH(cases));
     snprintf(expected, sizeof(expected), "%s belongs to another user (uid %d)", below("other"),
@@ -195,23 +189,21 @@ static void links_in_a_directory_of_another_user_are_not_followed(void **state)
     close(entry.directory);
 }
 
-static void link_of_another_user_is_not_followed(void **state)
+TEST(link_of_another_user_is_not_followed)
 {
     static const struct path_case cases[] = {{"link/file", '-', ELOOP}, {"absolute/file", 't', 0}};
 
-    (void)state;
     give_away("own/link");
     expect_paths("own", cases, ARRAY_LENGTH(cases));
 }
 
-static void directory_that_others_may_write_is_a_weakness(void **state)
+TEST(directory_that_others_may_write_is_a_weakness)
 {
     static const struct {
         mode_t mode;
         bool weak;
     } cases[] = {{0775, true}, {0757, true}, {0777, true}, {01777, false}, {0755, false}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char expected[128];
 
@@ -226,11 +218,10 @@ static void directory_that_others_may_write_is_a_weakness(void **state)
     }
 }
 
-static void relative_and_top_paths_are_found(void **state)
+TEST(relative_and_top_paths_are_found)
 {
     char before[PATH_MAX];
 
-    (void)state;
     assert_non_null(getcwd(before, sizeof(before)));
     assert_int_equal(chdir(below("own")), 0);
     assert_int_equal(find_and_read("link/file"), 't');
@@ -244,11 +235,10 @@ static void relative_and_top_paths_are_found(void **state)
     close(entry.directory);
 }
 
-static void too_long_paths_are_refused(void **state)
+TEST(too_long_paths_are_refused)
 {
     static char path[2 * PATH_MAX];
 
-    (void)state;
     memset(path, 'x', PATH_MAX);
     assert_int_equal(directory_find(&entry, path, 0), -1);
     assert_int_equal(errno, ENAMETOOLONG);
@@ -257,13 +247,12 @@ static void too_long_paths_are_refused(void **state)
     assert_int_equal(errno, ENAMETOOLONG);
 }
 
-static void missing_directories_are_made(void **state)
+TEST(missing_directories_are_made)
 {
     mode_t mask = umask(022);
     struct stat status;
     int fd;
 
-    (void)state;
     assert_int_equal(directory_open(below("own/link/a/b"), false, why, sizeof(why)), -1);
     fd = directory_open(below("own/link/a/b"), true, why, sizeof(why));
     assert_true(fd >= 0);
@@ -275,12 +264,11 @@ static void missing_directories_are_made(void **state)
     assert_int_equal(status.st_mode, S_IFDIR | 0700);
 }
 
-static void files_of_others_are_not_removed_and_renamed(void **state)
+TEST(files_of_others_are_not_removed_and_renamed)
 {
     struct stat status;
     char from[128], to[128];
 
-    (void)state;
     give_away("other");
     assert_int_equal(directory_remove(below("other/link/file")), -1);
     assert_int_equal(errno, ELOOP);
@@ -300,7 +288,7 @@ static void files_of_others_are_not_removed_and_renamed(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-static void root_opens_no_directory_that_others_can_replace(void **state)
+TEST(root_opens_no_directory_that_others_can_replace)
 {
     static const struct {
         const char *path, *why;
@@ -314,7 +302,6 @@ static void root_opens_no_directory_that_others_can_replace(void **state)
     };
     struct stat status;
 
-    (void)state;
     give_away("other");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(directory_open(below(cases[i].path), true, why, sizeof(why)), -1);
@@ -339,12 +326,11 @@ static int bind_there(const char *path, char name[sizeof(struct sockaddr_un)])
     return error;
 }
 
-static void socket_is_bound_with_its_mode(void **state)
+TEST(socket_is_bound_with_its_mode)
 {
     char name[sizeof(struct sockaddr_un)];
     struct stat status;
 
-    (void)state;
     assert_int_equal(bind_there("own/link/socket", name), 0);
     assert_string_equal(name, below("own/link/socket"));
     assert_int_equal(stat(below("own/target/socket"), &status), 0);
@@ -367,12 +353,11 @@ static void exchange_target(void)
     assert_int_equal(symlink(to, from), 0);
 }
 
-static void exchanged_directory_gets_no_socket(void **state)
+TEST(exchanged_directory_gets_no_socket)
 {
     char name[sizeof(struct sockaddr_un)];
     struct stat status;
 
-    (void)state;
     give_away("other");
     assert_int_equal(bind_there("other/link/socket", name), ELOOP);
     exchange = exchange_target;
@@ -381,25 +366,4 @@ static void exchanged_directory_gets_no_socket(void **state)
     assert_int_equal(lstat(below("other/moved/socket"), &status), 0);
     assert_int_equal(status.st_ino, bound.st_ino);
     assert_memory_equal(name, "/proc/self/fd/", 14);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_tree, remove_tree)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(own_links_on_the_way_are_followed),
-        TEST(links_in_a_directory_of_another_user_are_not_followed),
-        TEST(link_of_another_user_is_not_followed),
-        TEST(directory_that_others_may_write_is_a_weakness),
-        TEST(relative_and_top_paths_are_found),
-        TEST(too_long_paths_are_refused),
-        TEST(missing_directories_are_made),
-        TEST(files_of_others_are_not_removed_and_renamed),
-        TEST(root_opens_no_directory_that_others_can_replace),
-        TEST(socket_is_bound_with_its_mode),
-        TEST(exchanged_directory_gets_no_socket),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Lines of events in logs and on the terminal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/events.h"
+
+#include "tests/test.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -26,25 +21,23 @@ static struct event_record make_event(const char *text)
     return event;
 }
 
-static void line_has_role_pid_and_text(void **state)
+TEST(line_has_role_pid_and_text)
 {
     struct event_record event = make_event("gr\xc3\xbc\xc3\x9f");
     char line[EVENT_LINE_MAX];
     size_t length = event_line_short(&event, line, sizeof(line));
 
-    (void)state;
     assert_int_equal(length, strlen(line));
     assert_string_equal(line, "worker 7: gr\xc3\xbc\xc3\x9f\n");
 }
 
-static void forged_event_is_one_printable_line(void **state)
+TEST(forged_event_is_one_printable_line)
 {
     struct event_record event =
         make_event("x\n1970/01/01 00:00:00 [error] master 1: forged\r\x1b[2J\xc2\x9b\xe2\x80\xae");
     char line[EVENT_LINE_MAX];
     size_t length;
 
-    (void)state;
     event.level = 200;
     event.role = 201;
     event_line_short(&event, line, sizeof(line));
@@ -57,13 +50,12 @@ static void forged_event_is_one_printable_line(void **state)
 }
 
 /* An event in shared memory need not end in NUL. */
-static void longest_event_fits_the_line(void **state)
+TEST(longest_event_fits_the_line)
 {
     struct event_record event = make_event("");
     char line[EVENT_LINE_MAX];
     size_t length;
 
-    (void)state;
     event.pid = INT32_MIN;
     event.time_ns = UINT64_MAX;
     memset(event.text, '\n', sizeof(event.text));
@@ -73,12 +65,11 @@ static void longest_event_fits_the_line(void **state)
     assert_string_equal(line + strlen(line) - 5, "\\x0a\n");
 }
 
-static void event_before_the_segment_exists_is_escaped(void **state)
+TEST(event_before_the_segment_exists_is_escaped)
 {
     int pipe_fds[2], standard_error = dup(STDERR_FILENO);
     char line[EVENT_LINE_MAX] = "";
 
-    (void)state;
     assert_int_equal(pipe(pipe_fds), 0);
     dup2(pipe_fds[1], STDERR_FILENO);
     event_log(LEVEL_ERROR, "cannot open %s", "a\nb\x1b");
@@ -90,13 +81,12 @@ static void event_before_the_segment_exists_is_escaped(void **state)
     close(standard_error);
 }
 
-static void long_text_is_several_events(void **state)
+TEST(long_text_is_several_events)
 {
     int pipe_fds[2], standard_error = dup(STDERR_FILENO);
     char lines[4096] = "", text[600] = "", *line = lines;
     const char *next = text;
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "w%d ", i);
     assert_int_equal(pipe(pipe_fds), 0);
@@ -125,7 +115,7 @@ static void long_text_is_several_events(void **state)
 }
 
 /* As a service manager does it: standard error is a stream socket, which JOURNAL_STREAM names. */
-static void line_to_the_journal_begins_with_its_priority(void **state)
+TEST(line_to_the_journal_begins_with_its_priority)
 {
     static const char *const priorities[LEVEL_COUNT] = {"<7>", "<6>", "<4>", "<3>"};
     struct event_record event = {.role = ROLE_MASTER, .pid = 7, .text = "text"};
@@ -133,7 +123,6 @@ static void line_to_the_journal_begins_with_its_priority(void **state)
     struct stat status;
     int ends[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(fstat(ends[1], &status), 0);
     snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)status.st_dev,
@@ -159,13 +148,12 @@ static void line_to_the_journal_begins_with_its_priority(void **state)
 }
 
 /* The message of the child, which aborts, in place of that of the C library. */
-static void failed_assertion_is_an_event(void **state)
+TEST(failed_assertion_is_an_event)
 {
     char text[512] = "";
     int fds[2], status;
     pid_t child;
 
-    (void)state;
     assert_int_equal(pipe(fds), 0);
     child = fork();
     assert_true(child >= 0);
@@ -180,19 +168,4 @@ static void failed_assertion_is_an_event(void **state)
     close(fds[0]);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_non_null(strstr(text, ": assertion failed: 1 == 2 (module.c:7, function)\n"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_has_role_pid_and_text),
-        cmocka_unit_test(forged_event_is_one_printable_line),
-        cmocka_unit_test(longest_event_fits_the_line),
-        cmocka_unit_test(event_before_the_segment_exists_is_escaped),
-        cmocka_unit_test(long_text_is_several_events),
-        cmocka_unit_test(line_to_the_journal_begins_with_its_priority),
-        cmocka_unit_test(failed_assertion_is_an_event),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

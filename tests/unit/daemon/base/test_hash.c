@@ -1,24 +1,18 @@
 /* SipHash with 128 bits compared with OpenSSL's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/hash.h"
+
+#include "tests/test.h"
 
 #include <openssl/evp.h>
 #include <string.h>
 
-static void hash_equals_that_of_openssl(void **state)
+TEST(hash_equals_that_of_openssl)
 {
     unsigned char key[16], text[80], expected[16];
     struct siphash_key own;
     struct siphash hash;
     size_t length;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)i;
     for (size_t i = 0; i < sizeof(text); i++)
@@ -34,23 +28,12 @@ static void hash_equals_that_of_openssl(void **state)
 }
 
 /* The first vector of the authors: the empty text. */
-static void hash_of_nothing_is_known(void **state)
+TEST(hash_of_nothing_is_known)
 {
     static const unsigned char expected[16] = {0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6,
                                                0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02, 0x93};
     const struct siphash_key key = {{UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
     struct siphash hash = siphash_of(&key, "", 0);
 
-    (void)state;
     assert_memory_equal(&hash, expected, sizeof(expected));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_equals_that_of_openssl),
-        cmocka_unit_test(hash_of_nothing_is_known),
-    };
-
-    return cmocka_run_group_tests_name("daemon_siphash", tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 #include "common/macros.h"
 #include "daemon/base/mailbox.h"
+#include "tests/test.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { SENDERS = 4, EACH = 5000 };
 
@@ -45,12 +39,11 @@ static void post_again(struct mailbox_item *item, void *receiver)
     mailbox_post(receiver, item, post_again);
 }
 
-static void items_posted_meanwhile_wait(void **state)
+TEST(items_posted_meanwhile_wait)
 {
     struct mailbox mailbox;
     struct mailbox_item item;
 
-    (void)state;
     assert_int_equal(mailbox_open(&mailbox, 0, NULL), 0);
     mailbox_post(&mailbox, &item, post_again);
     for (int i = 0; i < 3; i++) {
@@ -60,13 +53,12 @@ static void items_posted_meanwhile_wait(void **state)
     mailbox_close(&mailbox);
 }
 
-static void items_are_delivered_in_order(void **state)
+TEST(items_are_delivered_in_order)
 {
     struct mailbox mailbox;
     struct numbered sent[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
     int next[1] = {0};
 
-    (void)state;
     assert_int_equal(mailbox_open(&mailbox, 10, &offered), 0);
     mailbox_deliver(&mailbox, next);
     assert_false(rings(&mailbox));
@@ -79,14 +71,13 @@ static void items_are_delivered_in_order(void **state)
     mailbox_close(&mailbox);
 }
 
-static void offer_over_limit_fails_post_succeeds(void **state)
+TEST(offer_over_limit_fails_post_succeeds)
 {
     struct mailbox mailbox;
     struct numbered sent[5] = {
         {.number = 0}, {.number = 1}, {.number = 9}, {.number = 2}, {.number = 3}};
     int next[1] = {0};
 
-    (void)state;
     assert_int_equal(mailbox_open(&mailbox, 2, &offered), 0);
     assert_true(mailbox_offer(&mailbox, &sent[0].item, expect_next));
     assert_true(mailbox_offer(&mailbox, &sent[1].item, expect_next));
@@ -124,12 +115,11 @@ static void *send_all(void *argument)
     return NULL;
 }
 
-static void items_of_many_threads_all_arrive(void **state)
+TEST(items_of_many_threads_all_arrive)
 {
     pthread_t sender[SENDERS];
     int next[SENDERS] = {0}, received = 0;
 
-    (void)state;
     assert_int_equal(mailbox_open(&shared, 8, &offered), 0);
     for (intptr_t i = 0; i < SENDERS; i++)
         assert_int_equal(pthread_create(&sender[i], NULL, send_all, (void *)i), 0);
@@ -148,16 +138,4 @@ static void items_of_many_threads_all_arrive(void **state)
     assert_int_equal(mailbox_waiting(&shared), 0);
     assert_false(rings(&shared));
     mailbox_close(&shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_delivered_in_order),
-        cmocka_unit_test(items_posted_meanwhile_wait),
-        cmocka_unit_test(offer_over_limit_fails_post_succeeds),
-        cmocka_unit_test(items_of_many_threads_all_arrive),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,17 @@
 /* Sealing files in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/memory_file.h"
+
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void sealed_file_cannot_be_changed(void **state)
+TEST(sealed_file_cannot_be_changed)
 {
     int fd = memory_file_open("unit");
     char byte;
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     assert_int_equal(write(fd, "text", 4), 4);
@@ -33,11 +27,10 @@ static void sealed_file_cannot_be_changed(void **state)
 }
 
 /* A seal that is missing lets the sender change the file, or make it shorter, later. */
-static void file_without_one_of_the_seals_is_not_sealed(void **state)
+TEST(file_without_one_of_the_seals_is_not_sealed)
 {
     static const int seals[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_SEAL};
 
-    (void)state;
     for (int missing = 0; missing < 4; missing++) {
         int fd = memory_file_open("unit");
 
@@ -50,26 +43,14 @@ static void file_without_one_of_the_seals_is_not_sealed(void **state)
     }
 }
 
-static void other_descriptor_is_not_sealed(void **state)
+TEST(other_descriptor_is_not_sealed)
 {
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_false(memory_file_is_sealed(ends[0]));
     assert_false(memory_file_is_sealed(-1));
     assert_int_equal(memory_file_seal(ends[0]), -1);
     close(ends[0]);
     close(ends[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sealed_file_cannot_be_changed),
-        cmocka_unit_test(file_without_one_of_the_seals_is_not_sealed),
-        cmocka_unit_test(other_descriptor_is_not_sealed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,7 @@
 
 #include "common/control_client.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -42,7 +38,7 @@ static const char unknown[] = "unknown kind", direction[] = "wrong direction",
                   missing[] = "without its descriptor", unexpected[] = "unexpected descriptors",
                   content[] = "wrong length or content";
 
-static void kind_route_descriptors_and_length_are_checked(void **state)
+TEST(kind_route_descriptors_and_length_are_checked)
 {
     enum {
         SOCKET = sizeof(struct message_listen_socket),
@@ -83,18 +79,16 @@ static void kind_route_descriptors_and_length_are_checked(void **state)
         {ROUTE_REPORTS, (INT64_C(1) << 32) + MESSAGE_THREADS_RUNNING, RUNNING, 0, unknown},
     };
 
-    (void)state;
     memset(data, 0, sizeof(data));
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
         expect(&examples[i]);
 }
 
-static void log_must_be_one_of_two_or_a_file_of_a_host(void **state)
+TEST(log_must_be_one_of_two_or_a_file_of_a_host)
 {
     static const uint32_t most = LOG_KINDS + LOG_HOST_FILES_MAX;
     struct message_log *message = (struct message_log *)data;
 
-    (void)state;
     for (uint32_t log = 0; log < most + 2; log = log == 2 ? most - 1 : log + 1) {
         const char *fault = log < most ? NULL : content;
 
@@ -106,7 +100,7 @@ static void log_must_be_one_of_two_or_a_file_of_a_host(void **state)
     }
 }
 
-static void unread_bytes_must_match_length(void **state)
+TEST(unread_bytes_must_match_length)
 {
     static const struct {
         uint32_t length, sent, admitted, idle, opening, proxied;
@@ -130,7 +124,6 @@ static void unread_bytes_must_match_length(void **state)
     };
     struct message_connection *message = (struct message_connection *)data;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         const size_t length = sizeof(*message) + examples[i].sent;
 
@@ -147,11 +140,10 @@ static void unread_bytes_must_match_length(void **state)
     }
 }
 
-static void ticket_keys_are_one_to_three(void **state)
+TEST(ticket_keys_are_one_to_three)
 {
     struct message_ticket_keys *message = (struct message_ticket_keys *)data;
 
-    (void)state;
     for (uint32_t count = 0; count <= TICKET_KEYS + 1; count++) {
         *message = (struct message_ticket_keys){.count = count};
         expect(&(struct example){ROUTE_COMMANDS, MESSAGE_TICKET_KEYS, sizeof(*message), 0,
@@ -163,7 +155,7 @@ static void ticket_keys_are_one_to_three(void **state)
     }
 }
 
-static void challenge_is_of_the_alphabet_of_base64url(void **state)
+TEST(challenge_is_of_the_alphabet_of_base64url)
 {
     static const struct {
         const char *token, *fault;
@@ -171,7 +163,6 @@ static void challenge_is_of_the_alphabet_of_base64url(void **state)
         {"", NULL}, {"Az09-_", NULL}, {"a.b", content}, {"a/b", content}, {"\xc3", content}};
     struct message_acme_challenge *message = (struct message_acme_challenge *)data;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         *message = (struct message_acme_challenge){.thumbprint = "t"};
         memcpy(message->token, examples[i].token, strlen(examples[i].token));
@@ -192,11 +183,10 @@ static void challenge_is_of_the_alphabet_of_base64url(void **state)
                              direction});
 }
 
-static void plan_has_an_error_with_its_nul(void **state)
+TEST(plan_has_an_error_with_its_nul)
 {
     struct message_acme_plan *message = (struct message_acme_plan *)data;
 
-    (void)state;
     *message = (struct message_acme_plan){.name = 1};
     expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, NULL});
     expect(
@@ -205,7 +195,7 @@ static void plan_has_an_error_with_its_nul(void **state)
     expect(&(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_PLAN, sizeof(*message), 0, content});
 }
 
-static void event_has_a_level_and_ends_with_its_only_nul(void **state)
+TEST(event_has_a_level_and_ends_with_its_only_nul)
 {
     static const struct {
         uint32_t level;
@@ -224,7 +214,6 @@ static void event_has_a_level_and_ends_with_its_only_nul(void **state)
     };
     struct message_acme_event *message = (struct message_acme_event *)data;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         message->level = examples[i].level;
         memcpy(message->text, examples[i].text, examples[i].size);
@@ -242,11 +231,10 @@ static void event_has_a_level_and_ends_with_its_only_nul(void **state)
                              sizeof(*message) + ACME_EVENT_BYTES + 1, 0, content});
 }
 
-static void key_change_has_an_error_with_its_nul(void **state)
+TEST(key_change_has_an_error_with_its_nul)
 {
     struct message_acme_key_changed *message = (struct message_acme_key_changed *)data;
 
-    (void)state;
     *message = (struct message_acme_key_changed){.change = 1};
     expect(
         &(struct example){ROUTE_ACME_REPORTS, MESSAGE_ACME_KEY_CHANGED, sizeof(*message), 0, NULL});
@@ -259,7 +247,7 @@ static void key_change_has_an_error_with_its_nul(void **state)
                              sizeof(struct message_acme_change_key), 0, NULL});
 }
 
-static void path_must_end_with_the_only_nul(void **state)
+TEST(path_must_end_with_the_only_nul)
 {
     static const struct {
         const char *path;
@@ -271,7 +259,6 @@ static void path_must_end_with_the_only_nul(void **state)
     };
     struct message_command *message = (struct message_command *)data;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         *message = (struct message_command){.what = COMMAND_CACHE_PURGE};
         memcpy(message->path, examples[i].path, examples[i].size);
@@ -283,11 +270,10 @@ static void path_must_end_with_the_only_nul(void **state)
     }
 }
 
-static void path_longer_than_a_line_is_invalid(void **state)
+TEST(path_longer_than_a_line_is_invalid)
 {
     struct message_command *message = (struct message_command *)data;
 
-    (void)state;
     *message = (struct message_command){.what = COMMAND_CACHE_PURGE};
     memset(message->path, 'a', CONTROL_LINE_MAX);
     message->path[CONTROL_LINE_MAX - 1] = '\0';
@@ -299,32 +285,12 @@ static void path_longer_than_a_line_is_invalid(void **state)
                              sizeof(*message) + CONTROL_LINE_MAX + 1, 0, content});
 }
 
-static void opposite_routes_are_pairs(void **state)
+TEST(opposite_routes_are_pairs)
 {
-    (void)state;
     for (int route = ROUTE_COMMANDS; route <= ROUTE_LOG_REPORTS; route++) {
         enum message_route back = message_route_back((enum message_route)route);
 
         assert_int_not_equal(back, route);
         assert_int_equal(message_route_back(back), route);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kind_route_descriptors_and_length_are_checked),
-        cmocka_unit_test(log_must_be_one_of_two_or_a_file_of_a_host),
-        cmocka_unit_test(unread_bytes_must_match_length),
-        cmocka_unit_test(ticket_keys_are_one_to_three),
-        cmocka_unit_test(challenge_is_of_the_alphabet_of_base64url),
-        cmocka_unit_test(plan_has_an_error_with_its_nul),
-        cmocka_unit_test(event_has_a_level_and_ends_with_its_only_nul),
-        cmocka_unit_test(key_change_has_an_error_with_its_nul),
-        cmocka_unit_test(path_must_end_with_the_only_nul),
-        cmocka_unit_test(path_longer_than_a_line_is_invalid),
-        cmocka_unit_test(opposite_routes_are_pairs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

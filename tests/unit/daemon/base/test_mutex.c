@@ -3,15 +3,9 @@
 
 #include "common/clock.h"
 #include "common/segment.h"
+#include "tests/test.h"
 
 #include <errno.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static struct segment_thread block;
 static bool is_held; /* by another thread */
@@ -39,7 +33,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     return __real_pthread_mutex_lock(mutex);
 }
 
-static void only_waits_are_published(void **state)
+TEST(only_waits_are_published)
 {
     static const struct {
         bool held;
@@ -49,7 +43,6 @@ static void only_waits_are_published(void **state)
         {true, NULL, 0}, {false, &block, 0}, {true, &block, 1}, {true, &block, 2}, {true, NULL, 2}};
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         uint64_t before_ns = block.metrics[METRIC_lock_wait];
         bool published = steps[i].held && steps[i].block != NULL;
@@ -66,13 +59,4 @@ static void only_waits_are_published(void **state)
         assert_int_equal(block.activity.state, THREAD_STATE_READ);
     }
     pthread_mutex_destroy(&mutex);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_waits_are_published),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Networks in CIDR notation: parsing, formatting, membership. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/network.h"
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -46,11 +40,10 @@ static const struct {
     {"2001:db8::1/64", NETWORK_HOST_BITS, NULL},
 };
 
-static void network_is_parsed_and_formatted(void **state)
+TEST(network_is_parsed_and_formatted)
 {
     char again[NETWORK_TEXT_MAX];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         struct network network;
 
@@ -90,9 +83,8 @@ static const struct {
     {"2001:db8:8000::/33", "2001:db8:7fff::", false},
 };
 
-static void network_contains_addresses_with_its_prefix(void **state)
+TEST(network_contains_addresses_with_its_prefix)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
         struct network network, address;
 
@@ -124,12 +116,11 @@ static struct network random_network(uint32_t *seed)
     return network;
 }
 
-static void set_contains_what_one_of_its_networks_does(void **state)
+TEST(set_contains_what_one_of_its_networks_does)
 {
     uint32_t seed = 1;
     size_t inside = 0;
 
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         struct network all[40], item[40];
         struct network_set set = {item, random_bits(&seed) % 41};
@@ -150,15 +141,4 @@ static void set_contains_what_one_of_its_networks_does(void **state)
     }
     assert_true(inside > 10000);
     assert_true(inside < 90000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(network_is_parsed_and_formatted),
-        cmocka_unit_test(network_contains_addresses_with_its_prefix),
-        cmocka_unit_test(set_contains_what_one_of_its_networks_does),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/base/offload.h"
+#include "tests/test.h"
 
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { MANY = 2000, DEADLINE_MS = 60000 };
 
@@ -73,6 +67,8 @@ static int tear_down(void **state)
     return sem_destroy(&gate);
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* Receives COUNT finished jobs by the mailbox; each must have run. */
 static void collect(int count)
 {
@@ -106,12 +102,11 @@ static void wait_until_threads(const struct offload *offload, uint32_t count)
     }
 }
 
-static void job_runs_once_and_comes_back(void **state)
+TEST(job_runs_once_and_comes_back)
 {
     struct offload *offload = offload_start(16, 2, 4, &block);
     struct work *work = calloc(MANY, sizeof(*work));
 
-    (void)state;
     assert_non_null(offload);
     for (int i = 0; i < MANY; i++) {
         prepare(&work[i], run_at_once, i);
@@ -125,12 +120,11 @@ static void job_runs_once_and_comes_back(void **state)
     free(work);
 }
 
-static void full_queue_rejects_job(void **state)
+TEST(full_queue_rejects_job)
 {
     struct offload *offload = offload_start(3, 1, 1, &block);
     struct work work[5];
 
-    (void)state;
     for (int i = 0; i < 5; i++)
         prepare(&work[i], run_at_the_gate, i);
     assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns()));
@@ -149,12 +143,11 @@ static void full_queue_rejects_job(void **state)
 }
 
 /* A job that waits too long starts another thread, up to the maximum. */
-static void long_wait_starts_thread(void **state)
+TEST(long_wait_starts_thread)
 {
     struct offload *offload = offload_start(16, 1, 3, &block);
     struct work work[6];
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         prepare(&work[i], run_at_the_gate, i);
         /* according to its queued_ns it has waited long */
@@ -173,9 +166,8 @@ static void long_wait_starts_thread(void **state)
  * All threads are blocked, so none takes the job and sees its waiting time; the next submit or
  * refill does.
  */
-static void blocked_threads_do_not_prevent_growth(void **state)
+TEST(blocked_threads_do_not_prevent_growth)
 {
-    (void)state;
     for (int looks = 0; looks < 2; looks++) {
         struct offload *offload = offload_start(16, 1, 2, &block);
         struct work work[3];
@@ -202,11 +194,10 @@ static void blocked_threads_do_not_prevent_growth(void **state)
     }
 }
 
-static void resize_changes_number_of_threads(void **state)
+TEST(resize_changes_number_of_threads)
 {
     struct offload *offload = offload_start(16, 2, 2, &block);
 
-    (void)state;
     assert_int_equal(offload_actual(offload), 2);
     offload_resize(offload, 5, 8);
     assert_int_equal(offload_actual(offload), 5);
@@ -220,13 +211,12 @@ static void resize_changes_number_of_threads(void **state)
 }
 
 /* The work of an offload thread is visible to consoles. */
-static void work_is_published(void **state)
+TEST(work_is_published)
 {
     struct offload *offload = offload_start(4, 1, 1, &block);
     struct work work;
     char text[SEGMENT_WORK_WORDS * 8];
 
-    (void)state;
     prepare(&work, run_at_the_gate, 0);
     assert_true(offload_submit(offload, &work.job, clock_monotonic_ns()));
     wait_until_running(1);
@@ -238,31 +228,15 @@ static void work_is_published(void **state)
     offload_stop(offload);
 }
 
-static void stop_finishes_queued_jobs(void **state)
+TEST(stop_finishes_queued_jobs)
 {
     struct offload *offload = offload_start(100, 2, 2, &block);
     struct work work[100];
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         prepare(&work[i], run_at_once, i);
         assert_true(offload_submit(offload, &work[i].job, clock_monotonic_ns()));
     }
     offload_stop(offload);
     collect(100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(job_runs_once_and_comes_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full_queue_rejects_job, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_wait_starts_thread, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(blocked_threads_do_not_prevent_growth, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(resize_changes_number_of_threads, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(work_is_published, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stop_finishes_queued_jobs, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Signals, the master in the background, and its messages to a service manager. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/base/service.h"
+#include "tests/test.h"
 #include "tests/unit/own_directory.h"
 
 #include <fcntl.h>
@@ -74,12 +68,11 @@ static void own_name(char *name, size_t length)
     name[length] = '\0';
 }
 
-static void message_is_one_datagram(void **state)
+TEST(message_is_one_datagram)
 {
     char name[TEXT_MAX];
     struct manager manager;
 
-    (void)state;
     own_name(name, 40);
     open_manager(&manager, name, strlen(name));
     notify_send("STATUS=%d of %d", 1, 2);
@@ -90,12 +83,11 @@ static void message_is_one_datagram(void **state)
     notify_send("nobody receives it");
 }
 
-static void text_that_does_not_fit_is_not_sent(void **state)
+TEST(text_that_does_not_fit_is_not_sent)
 {
     char name[TEXT_MAX], text[TEXT_MAX + 1];
     struct manager manager;
 
-    (void)state;
     own_name(name, 40);
     open_manager(&manager, name, strlen(name));
     memset(text, 't', TEXT_MAX);
@@ -107,12 +99,11 @@ static void text_that_does_not_fit_is_not_sent(void **state)
     close_manager(&manager);
 }
 
-static void socket_can_have_a_path(void **state)
+TEST(socket_can_have_a_path)
 {
     char path[64];
     struct manager manager;
 
-    (void)state;
     own_directory_make();
     snprintf(path, sizeof(path), "%s/socket", own_directory);
     open_manager(&manager, path, strlen(path));
@@ -122,12 +113,11 @@ static void socket_can_have_a_path(void **state)
     assert_int_equal(own_directory_remove(), 0);
 }
 
-static void longest_name_is_one_byte_shorter_than_the_address(void **state)
+TEST(longest_name_is_one_byte_shorter_than_the_address)
 {
     char name[TEXT_MAX];
     struct manager manager;
 
-    (void)state;
     own_name(name, sizeof(manager.address.sun_path));
     open_manager(&manager, name, strlen(name));
     notify_send("READY=1");
@@ -140,7 +130,7 @@ static void longest_name_is_one_byte_shorter_than_the_address(void **state)
     close_manager(&manager);
 }
 
-static void reload_begins_with_its_time(void **state)
+TEST(reload_begins_with_its_time)
 {
     char name[TEXT_MAX], got[TEXT_MAX + 1];
     struct manager manager;
@@ -148,7 +138,6 @@ static void reload_begins_with_its_time(void **state)
     uint64_t before_ns;
     ssize_t length;
 
-    (void)state;
     own_name(name, 40);
     open_manager(&manager, name, strlen(name));
     before_ns = clock_monotonic_ns();
@@ -161,12 +150,11 @@ static void reload_begins_with_its_time(void **state)
     close_manager(&manager);
 }
 
-static void only_the_watched_process_sends_keep_alives(void **state)
+TEST(only_the_watched_process_sends_keep_alives)
 {
     char name[TEXT_MAX], pid[16];
     struct manager manager;
 
-    (void)state;
     own_name(name, 40);
     open_manager(&manager, name, strlen(name));
     unsetenv("WATCHDOG_PID");
@@ -258,12 +246,11 @@ static void release_and_exit_with_7(int report)
     _exit(7);
 }
 
-static void parent_has_the_status_of_a_child_that_fails(void **state)
+TEST(parent_has_the_status_of_a_child_that_fails)
 {
     struct background fails = {.child = exit_with_7}, ends = {.child = exit_with_0},
                       dies = {.child = die}, releases = {.child = release_and_exit_with_7};
 
-    (void)state;
     run(&fails);
     expect_exit(&fails, 7);
     run(&ends);
@@ -302,22 +289,20 @@ static void look_and_be_ready(int report)
     _exit(7);
 }
 
-static void child_that_is_ready_has_no_terminal(void **state)
+TEST(child_that_is_ready_has_no_terminal)
 {
     struct background background = {.child = look_and_be_ready};
 
-    (void)state;
     run(&background);
     expect_exit(&background, EXIT_SUCCESS);
     assert_string_equal(background.report, "leads a session 1, pipe 1 1 1, file 1 1");
 }
 
 /* Its flags are those of other processes, too. */
-static void duplicate_of_a_pipe_has_flags_of_its_own(void **state)
+TEST(duplicate_of_a_pipe_has_flags_of_its_own)
 {
     int ends[2], copy;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     copy = daemonize_duplicate_stream(ends[1]);
     assert_true(copy >= 0);
@@ -330,11 +315,10 @@ static void duplicate_of_a_pipe_has_flags_of_its_own(void **state)
     close(ends[1]);
 }
 
-static void duplicate_of_a_file_shares_its_offset(void **state)
+TEST(duplicate_of_a_file_shares_its_offset)
 {
     int file = memfd_create("output", MFD_CLOEXEC), copy;
 
-    (void)state;
     assert_true(file >= 0);
     copy = daemonize_duplicate_stream(file);
     assert_int_equal(write(file, "four", 4), 4);
@@ -392,31 +376,28 @@ static int restore_signals(void **state)
     return 0;
 }
 
-static void master_ignores_a_broken_pipe(void **state)
+TEST_WITH(master_ignores_a_broken_pipe, NULL, restore_signals)
 {
     static const int ignored[] = {SIGPIPE};
 
-    (void)state;
     restore_signals(NULL);
     signals_ignore_in_master();
     expect_ignored(ignored, ARRAY_LENGTH(ignored));
 }
 
-static void child_ignores_signals_sent_to_the_process_group(void **state)
+TEST_WITH(child_ignores_signals_sent_to_the_process_group, NULL, restore_signals)
 {
     static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGTERM, SIGQUIT};
 
-    (void)state;
     restore_signals(NULL);
     signals_ignore_in_child();
     expect_ignored(ignored, ARRAY_LENGTH(ignored));
 }
 
-static void handled_signals_are_blocked_and_unblocked(void **state)
+TEST(handled_signals_are_blocked_and_unblocked)
 {
     sigset_t none;
 
-    (void)state;
     sigemptyset(&none);
     assert_int_equal(sigprocmask(SIG_SETMASK, &none, NULL), 0); /* the caller may block some */
     signals_block();
@@ -426,25 +407,4 @@ static void handled_signals_are_blocked_and_unblocked(void **state)
     signals_unblock();
     for (size_t i = 0; i < ARRAY_LENGTH(all_signals); i++)
         assert_false(is_blocked(all_signals[i]));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(message_is_one_datagram),
-        cmocka_unit_test(text_that_does_not_fit_is_not_sent),
-        cmocka_unit_test(socket_can_have_a_path),
-        cmocka_unit_test(longest_name_is_one_byte_shorter_than_the_address),
-        cmocka_unit_test(reload_begins_with_its_time),
-        cmocka_unit_test(only_the_watched_process_sends_keep_alives),
-        cmocka_unit_test(parent_has_the_status_of_a_child_that_fails),
-        cmocka_unit_test(child_that_is_ready_has_no_terminal),
-        cmocka_unit_test(duplicate_of_a_pipe_has_flags_of_its_own),
-        cmocka_unit_test(duplicate_of_a_file_shares_its_offset),
-        cmocka_unit_test_teardown(master_ignores_a_broken_pipe, restore_signals),
-        cmocka_unit_test_teardown(child_ignores_signals_sent_to_the_process_group, restore_signals),
-        cmocka_unit_test(handled_signals_are_blocked_and_unblocked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "daemon/config/load.h"
 #include "daemon/sandbox/sandbox.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>

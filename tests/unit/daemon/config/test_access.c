@@ -3,11 +3,7 @@
 
 #include "common/macros.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <stdio.h>
@@ -47,13 +43,12 @@ static bool allows(const char *allow, const char *deny, const char *address)
     return result;
 }
 
-static void verdicts_equal_those_of_python(void **state)
+TEST(verdicts_equal_those_of_python)
 {
     FILE *pairs;
     static char line[64 * 1024];
     int count = 0;
 
-    (void)state;
     if (system("python3 -c '' >/dev/null 2>&1") != 0) /* NOLINT(cert-env33-c): a fixed command */
         skip();
     pairs = popen("python3 -B '" ACCESS_PAIRS "' 1000", "r"); /* NOLINT(cert-env33-c) */
@@ -70,12 +65,11 @@ static void verdicts_equal_those_of_python(void **state)
     assert_int_equal(count, PAIRS);
 }
 
-static void client_of_unix_socket_needs_its_word_in_allow(void **state)
+TEST(client_of_unix_socket_needs_its_word_in_allow)
 {
     static const uint8_t none[NETWORK_ADDRESS_BYTES];
     struct config_access rule = {.allow = parse("::/0 0.0.0.0/0")};
 
-    (void)state;
     assert_false(access_allows(&rule, none));
     config_networks_free(&rule.allow);
     rule.allow = parse("::/0 unix:");
@@ -108,7 +102,7 @@ static void load_deny(struct loaded *loaded, const char *value)
         memmove(found, found + strlen(path), strlen(found + strlen(path)) + 1);
 }
 
-static void networks_of_a_file_are_read(void **state)
+TEST(networks_of_a_file_are_read)
 {
     static const char text[] = "\xef\xbb\xbf# CloudFront\r\n10.0.0.0/8 ; private\r\n\n"
                                "\t2001:db8::/32, 192.0.2.1\n";
@@ -117,7 +111,6 @@ static void networks_of_a_file_are_read(void **state)
     struct loaded loaded;
     char expected[128];
 
-    (void)state;
     write_networks(text, strlen(text));
     load_deny(&loaded, "::1, ");
     assert_string_equal(loaded.messages, "");
@@ -129,11 +122,10 @@ static void networks_of_a_file_are_read(void **state)
     release(&loaded);
 }
 
-static void fault_of_a_file_is_reported_with_its_line(void **state)
+TEST(fault_of_a_file_is_reported_with_its_line)
 {
     struct loaded loaded;
 
-    (void)state;
     write_networks("# a\n10.0.0.0/8\n10.0.0.1/8\n", 27);
     load_deny(&loaded, "");
     assert_non_null(
@@ -146,13 +138,12 @@ static void fault_of_a_file_is_reported_with_its_line(void **state)
 }
 
 /* All addresses of 10.0.0.0/8 that end in .1, and no other one. */
-static void file_may_have_any_number_of_networks(void **state)
+TEST(file_may_have_any_number_of_networks)
 {
     enum { NETWORKS = 100000 };
     char *text = malloc((size_t)NETWORKS * 16), *at = text;
     struct loaded loaded;
 
-    (void)state;
     for (int i = 0; i < NETWORKS; i++)
         at += sprintf(at, "10.%d.%d.1\n", i >> 8 & 255, i & 255);
     write_networks(text, (size_t)(at - text));
@@ -171,7 +162,7 @@ static void file_may_have_any_number_of_networks(void **state)
     release(&loaded);
 }
 
-static void empty_list_is_an_error_and_words_are_clear(void **state)
+TEST(empty_list_is_an_error_and_words_are_clear)
 {
     static const struct {
         const char *line, *problem; /* NULL: valid */
@@ -192,7 +183,6 @@ static void empty_list_is_an_error_and_words_are_clear(void **state)
     static const uint8_t clients[3][NETWORK_ADDRESS_BYTES] = {
         {0}, {[15] = 1}, {[10] = 0xff, [11] = 0xff, [15] = 9}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
         char text[256];
@@ -222,16 +212,4 @@ static int remove_file(void **state)
     return unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdicts_equal_those_of_python),
-        cmocka_unit_test(client_of_unix_socket_needs_its_word_in_allow),
-        cmocka_unit_test(networks_of_a_file_are_read),
-        cmocka_unit_test(fault_of_a_file_is_reported_with_its_line),
-        cmocka_unit_test(file_may_have_any_number_of_networks),
-        cmocka_unit_test(empty_list_is_an_error_and_words_are_clear),
-    };
-
-    return cmocka_run_group_tests_name("daemon_access", tests, make_file, remove_file);
-}
+const struct test_fixture test_group_fixture = {make_file, remove_file};

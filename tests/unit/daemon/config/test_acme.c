@@ -2,15 +2,9 @@
  * The section [acme]: which names get a certificate, by which challenge, and what does not fit
  * together.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/acme.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <pwd.h>
@@ -55,11 +49,10 @@ static void expect_names(const struct loaded *loaded, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void names_that_fit_are_listed_once_in_lower_case(void **state)
+TEST(names_that_fit_are_listed_once_in_lower_case)
 {
     struct loaded loaded;
 
-    (void)state;
     load_with(&loaded, "acme.hosts=www.Example.org b.example.org  WWW.example.ORG");
     expect_names(&loaded, "www.example.org b.example.org");
     release(&loaded);
@@ -98,9 +91,8 @@ static const struct {
     {"acme.ca_file=/nowhere/ca", "/nowhere/ca: No such file or directory"},
 };
 
-static void what_does_not_fit_is_an_error(void **state)
+TEST(what_does_not_fit_is_an_error)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
         struct loaded loaded;
 
@@ -112,9 +104,8 @@ static void what_does_not_fit_is_an_error(void **state)
     }
 }
 
-static void nothing_is_checked_unless_enabled(void **state)
+TEST(nothing_is_checked_unless_enabled)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
         struct loaded loaded;
 
@@ -124,11 +115,10 @@ static void nothing_is_checked_unless_enabled(void **state)
     }
 }
 
-static void terms_of_another_authority_are_in_its_directory(void **state)
+TEST(terms_of_another_authority_are_in_its_directory)
 {
     struct loaded loaded;
 
-    (void)state;
     load_with(&loaded, "acme.hosts=www.example.org", "acme.agree_to_terms=no",
               "acme.directory=HTTPS://ca.example.org/d");
     assert_int_equal(loaded.errors, 1);
@@ -136,11 +126,10 @@ static void terms_of_another_authority_are_in_its_directory(void **state)
     release(&loaded);
 }
 
-static void number_of_names_is_limited(void **state)
+TEST(number_of_names_is_limited)
 {
     static char hosts[16 * (ACME_NAMES_MAX + 1)];
 
-    (void)state;
     for (int more = 0; more < 2; more++) {
         struct loaded loaded;
         int length = snprintf(hosts, sizeof(hosts), "acme.hosts=");
@@ -157,7 +146,7 @@ static void number_of_names_is_limited(void **state)
     }
 }
 
-static void challenge_depends_on_the_addresses(void **state)
+TEST(challenge_depends_on_the_addresses)
 {
     static const struct {
         const char *listen, *challenge, *expected;
@@ -169,7 +158,6 @@ static void challenge_depends_on_the_addresses(void **state)
         {"https://*:443", "http-01", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
         enum challenge_kind kinds[CHALLENGE_KINDS];
@@ -195,7 +183,7 @@ static void challenge_depends_on_the_addresses(void **state)
     }
 }
 
-static void words_name_the_directories_of_lets_encrypt(void **state)
+TEST(words_name_the_directories_of_lets_encrypt)
 {
     static const struct {
         const char *change, *expected;
@@ -205,7 +193,6 @@ static void words_name_the_directories_of_lets_encrypt(void **state)
         {"acme.directory=https://ca.example.org/d", "https://ca.example.org/d"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
 
@@ -246,7 +233,7 @@ static void set_variable(const char *name, const char *value)
         unsetenv(name);
 }
 
-static void state_directory_depends_on_service_and_user(void **state)
+TEST(state_directory_depends_on_service_and_user)
 {
     static const struct {
         const char *made, *state, *home;
@@ -263,7 +250,6 @@ static void state_directory_depends_on_service_and_user(void **state)
         {NULL, NULL, NULL, 1000, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
 
@@ -284,7 +270,7 @@ static void state_directory_depends_on_service_and_user(void **state)
     }
 }
 
-static void container_needs_a_named_state_directory(void **state)
+TEST(container_needs_a_named_state_directory)
 {
     static const char text[] = "[server]\nlisten = *:80 https://*:443\n"
                                "[acme]\nenabled = on\nagree_to_terms = yes\n"
@@ -292,7 +278,6 @@ static void container_needs_a_named_state_directory(void **state)
     struct loaded loaded;
     char given[sizeof(text) + 32], unset[sizeof(text)];
 
-    (void)state;
     set_variable("STATE_DIRECTORY", NULL);
     set_variable("HOME", "/h");
     set_variable("container", "podman");
@@ -318,17 +303,16 @@ static const char sections[] = "[server]\nlisten = *:80 https://*:443\n"
                                "[host B.example.org c.local]\nroot = /\n"
                                "[host d.example.org]\nroot = /\ncertificate = /c\n";
 
-static void hosts_give_the_names_that_are_public(void **state)
+TEST(hosts_give_the_names_that_are_public)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, sections, NULL);
     expect_names(&loaded, "a.example.org b.example.org");
     release(&loaded);
 }
 
-static void names_of_a_host_may_share_a_certificate(void **state)
+TEST(names_of_a_host_may_share_a_certificate)
 {
     static const char text[] =
         "[server]\nlisten = *:80 https://*:443\n[host a.example.org b.example.org *.example.org]\n"
@@ -337,7 +321,6 @@ static void names_of_a_host_may_share_a_certificate(void **state)
     struct loaded loaded;
     char file[ACME_NAME_MAX + 1];
 
-    (void)state;
     load(&loaded, text, "acme.certificate_per=host");
     expect_names(&loaded, "a.example.org b.example.org *.example.org c.example.org");
     assert_int_equal(loaded.config.acme_names.count, 2);
@@ -352,11 +335,10 @@ static void names_of_a_host_may_share_a_certificate(void **state)
     release(&loaded);
 }
 
-static void addresses_share_the_first_certificate(void **state)
+TEST(addresses_share_the_first_certificate)
 {
     struct loaded loaded;
 
-    (void)state;
     load_with(&loaded, "acme.hosts=a.example.org 192.0.2.1 b.example.org 2001:db8::1");
     expect_names(&loaded, "192.0.2.1 2001:db8::1 a.example.org b.example.org");
     assert_string_equal(loaded.config.acme_names.item[0], "192.0.2.1 2001:db8::1");
@@ -366,14 +348,13 @@ static void addresses_share_the_first_certificate(void **state)
     release(&loaded);
 }
 
-static void secret_is_never_shown(void **state)
+TEST(secret_is_never_shown)
 {
     struct loaded loaded;
     char *text;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    (void)state;
     load_with(&loaded, "acme.hosts=a.example.org", "acme.eab_kid=k", "acme.eab_key=c2VjcmV0");
     assert_string_equal(loaded.messages, "");
     assert_string_equal(loaded.config.acme_eab_key, "c2VjcmV0");
@@ -402,12 +383,11 @@ static char *description(const struct config *config)
     return text;
 }
 
-static void description_has_each_name_and_why_one_is_missing(void **state)
+TEST(description_has_each_name_and_why_one_is_missing)
 {
     struct loaded loaded;
     char *text;
 
-    (void)state;
     load(&loaded, sections, NULL);
     assert_int_equal(loaded.errors, 0);
     text = description(&loaded.config);
@@ -428,7 +408,7 @@ static void description_has_each_name_and_why_one_is_missing(void **state)
     release(&loaded);
 }
 
-static void description_has_the_user(void **state)
+TEST(description_has_the_user)
 {
     static const struct {
         const char *setting;
@@ -442,7 +422,6 @@ static void description_has_the_user(void **state)
         {"acme.user=daemon", 0, true, "daemon", "belong to user daemon\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct loaded loaded;
         char *text;
@@ -463,12 +442,11 @@ static void description_has_the_user(void **state)
     has_own_user = false;
 }
 
-static void description_names_one_challenge(void **state)
+TEST(description_names_one_challenge)
 {
     struct loaded loaded;
     char *text;
 
-    (void)state;
     load_with(&loaded, "acme.hosts=www.example.org", "acme.challenge=tls-alpn-01",
               "acme.key=rsa2048", "acme.directory=staging");
     assert_int_equal(loaded.errors, 0);
@@ -484,28 +462,4 @@ static void description_names_one_challenge(void **state)
     assert_string_equal(text, "");
     free(text);
     release(&loaded);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_fit_are_listed_once_in_lower_case),
-        cmocka_unit_test(what_does_not_fit_is_an_error),
-        cmocka_unit_test(nothing_is_checked_unless_enabled),
-        cmocka_unit_test(terms_of_another_authority_are_in_its_directory),
-        cmocka_unit_test(number_of_names_is_limited),
-        cmocka_unit_test(challenge_depends_on_the_addresses),
-        cmocka_unit_test(words_name_the_directories_of_lets_encrypt),
-        cmocka_unit_test(state_directory_depends_on_service_and_user),
-        cmocka_unit_test(container_needs_a_named_state_directory),
-        cmocka_unit_test(hosts_give_the_names_that_are_public),
-        cmocka_unit_test(names_of_a_host_may_share_a_certificate),
-        cmocka_unit_test(addresses_share_the_first_certificate),
-        cmocka_unit_test(secret_is_never_shown),
-        cmocka_unit_test(description_has_each_name_and_why_one_is_missing),
-        cmocka_unit_test(description_has_the_user),
-        cmocka_unit_test(description_names_one_challenge),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

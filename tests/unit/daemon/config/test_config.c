@@ -1,11 +1,4 @@
 /* Loading and printing the configuration: sources, values, paths, the sample file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "daemon/config/config.h"
@@ -13,6 +6,7 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <arpa/inet.h>
@@ -24,13 +18,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static void smallest_log_ring_holds_a_record(void **state)
+TEST(smallest_log_ring_holds_a_record)
 {
     const struct config_key *key = &config_keys[KEY_log_ring];
     char least[32];
     struct loaded loaded;
 
-    (void)state;
     snprintf(least, sizeof(least), "log.ring=%.*s", (int)strcspn(key->allowed, "."), key->allowed);
     load(&loaded, "", least);
     assert_int_equal(loaded.errors, 0);
@@ -40,12 +33,11 @@ static void smallest_log_ring_holds_a_record(void **state)
 
 /* Values. */
 
-static void values_of_every_type_are_loaded(void **state)
+TEST(values_of_every_type_are_loaded)
 {
     struct loaded loaded;
     const struct config *config = &loaded.config;
 
-    (void)state;
     load(&loaded,
          "\xef\xbb\xbf[server] ; first\r\n"
          "name = shop-1\r\n"
@@ -110,14 +102,13 @@ static void values_of_every_type_are_loaded(void **state)
     release(&loaded);
 }
 
-static void addresses_are_loaded_as_sockaddr(void **state)
+TEST(addresses_are_loaded_as_sockaddr)
 {
     struct loaded loaded;
     const struct config_address *item;
     const struct sockaddr_in *ipv4;
     const struct sockaddr_in6 *ipv6;
 
-    (void)state;
     load(&loaded, "", "server.listen=127.0.0.2:81 [::1]:82 *:83 127.0.0.1:0 127.0.0.1:0");
     assert_int_equal(loaded.errors, 0);
     assert_int_equal(loaded.config.server_listen.count, 5);
@@ -139,12 +130,11 @@ static void addresses_are_loaded_as_sockaddr(void **state)
     release(&loaded);
 }
 
-static void scheme_selects_tls(void **state)
+TEST(scheme_selects_tls)
 {
     struct loaded loaded;
     char *text;
 
-    (void)state;
     load(&loaded,
          "[tls]\ncertificate = /c\n[server]\n"
          "listen = http://127.0.0.2:81 https://[::1]:82 https://*:83 https://unix:/run/x *:84\n",
@@ -170,7 +160,7 @@ static void scheme_selects_tls(void **state)
     release(&loaded);
 }
 
-static void later_source_overrides(void **state)
+TEST(later_source_overrides)
 {
     const char *const overrides[] = {ROOT, "server.name=two", "mime.MD=b/c", "server.name = three ",
                                      "log.access=here.log"};
@@ -178,7 +168,6 @@ static void later_source_overrides(void **state)
     struct loaded loaded;
     char *working = getcwd(NULL, 0), *expected;
 
-    (void)state;
     load_bytes(&loaded, text, strlen(text), overrides, ARRAY_LENGTH(overrides));
     assert_string_equal(loaded.messages, "");
     assert_string_equal(loaded.config.server_name, "three");
@@ -191,13 +180,12 @@ static void later_source_overrides(void **state)
     release(&loaded);
 }
 
-static void auto_threads_divides_cpus(void **state)
+TEST(auto_threads_divides_cpus)
 {
     cpu_set_t allowed, one;
     struct loaded loaded;
     size_t cpu = 0;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
     load(&loaded, "[workers]\nprocesses = 1\n", NULL);
     assert_in_range(loaded.config.workers_threads, 1, CPU_COUNT(&allowed)); /* less by a limit */
@@ -217,11 +205,10 @@ static void auto_threads_divides_cpus(void **state)
     release(&loaded);
 }
 
-static void log_rings_of_many_threads_are_smaller_by_default(void **state)
+TEST(log_rings_of_many_threads_are_smaller_by_default)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[workers]\nmax_threads = 128\n", NULL);
     assert_int_equal(loaded.config.log_ring, 256 * 1024);
     release(&loaded);
@@ -233,12 +220,11 @@ static void log_rings_of_many_threads_are_smaller_by_default(void **state)
     release(&loaded);
 }
 
-static void socket_path_over_107_bytes_is_an_error(void **state)
+TEST(socket_path_over_107_bytes_is_an_error)
 {
     struct loaded loaded;
     char override[160];
 
-    (void)state;
     snprintf(override, sizeof(override), "control.socket=/%0106d", 0);
     load(&loaded, "", override);
     assert_int_equal(loaded.errors, 0);
@@ -300,9 +286,8 @@ static void round_trip(const char *text, const char *override)
     release(&second);
 }
 
-static void printed_configuration_loads_to_the_same(void **state)
+TEST(printed_configuration_loads_to_the_same)
 {
-    (void)state;
     round_trip("", NULL);
     round_trip(
         "[server]\nname=x\nindex = a  b\nlisten=*:1\n[workers]\noffload_threads=3\n"
@@ -322,13 +307,12 @@ static void printed_configuration_loads_to_the_same(void **state)
                "127.0.0.1:10010 127.0.0.1:10011 127.0.0.1:10012 127.0.0.1:10013 127.0.0.1:10014");
 }
 
-static void print_has_every_key_and_its_help(void **state)
+TEST(print_has_every_key_and_its_help)
 {
     struct loaded loaded;
     char *printed, line[160];
     const char *rest;
 
-    (void)state;
     load(&loaded, "", NULL);
     printed = print(&loaded.config);
     rest = printed;
@@ -372,13 +356,12 @@ static void remove_directory(const struct directory *directory)
     assert_int_equal(rmdir(directory->path), 0);
 }
 
-static void paths_are_relative_to_the_file(void **state)
+TEST(paths_are_relative_to_the_file)
 {
     struct directory directory;
     struct loaded loaded;
     char expected[160];
 
-    (void)state;
     make_directory(&directory, "[server]\nroot = .\nrun_dir = /run\n[log]\nerror=e/log\n");
     load_file(&loaded, directory.file, NULL, 0);
     assert_string_equal(loaded.messages, "");
@@ -391,7 +374,7 @@ static void paths_are_relative_to_the_file(void **state)
     remove_directory(&directory);
 }
 
-static void parents_in_paths_are_resolved(void **state)
+TEST(parents_in_paths_are_resolved)
 {
     static const struct {
         const char *base, *path, *expected; /* the base is below the directory */
@@ -410,7 +393,6 @@ static void parents_in_paths_are_resolved(void **state)
     struct directory directory;
     char base[160], expected[160], *joined;
 
-    (void)state;
     make_directory(&directory, "");
     assert_int_equal(chdir(directory.path), 0);
     assert_int_equal(mkdir("etc", 0700) + mkdir("etc/site", 0700) + symlink("etc/site", "link"), 0);
@@ -429,14 +411,13 @@ static void parents_in_paths_are_resolved(void **state)
     remove_directory(&directory);
 }
 
-static void paths_without_file_are_relative_to_working_directory(void **state)
+TEST(paths_without_file_are_relative_to_working_directory)
 {
     const char *const overrides[] = {ROOT};
     struct loaded loaded;
     char *working = getcwd(NULL, 0);
     char *expected = config_path_join(working, "access.log");
 
-    (void)state;
     load_file(&loaded, NULL, overrides, 1);
     assert_string_equal(loaded.messages, "");
     assert_string_equal(loaded.config.log_access, expected);
@@ -445,11 +426,10 @@ static void paths_without_file_are_relative_to_working_directory(void **state)
     release(&loaded);
 }
 
-static void free_twice_is_harmless(void **state)
+TEST(free_twice_is_harmless)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[mime]\na = b/c\n", NULL);
     config_free(&loaded.config);
     config_free(&loaded.config);
@@ -471,11 +451,10 @@ static char *read_sample(void)
 }
 
 /* So that `wsctl config` shows an unchanged value and its default alike. */
-static void defaults_are_written_as_values_are_shown(void **state)
+TEST(defaults_are_written_as_values_are_shown)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "", NULL);
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
@@ -490,12 +469,11 @@ static void defaults_are_written_as_values_are_shown(void **state)
 }
 
 /* The sample has every key: set, or commented out with its default. */
-static void sample_has_every_key(void **state)
+TEST(sample_has_every_key)
 {
     char *text = read_sample(), line[160];
     const char *rest = text;
 
-    (void)state;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
         const char *active, *shown;
@@ -515,11 +493,10 @@ static void sample_has_every_key(void **state)
     free(text);
 }
 
-static void sample_loads(void **state)
+TEST(sample_loads)
 {
     struct loaded loaded;
 
-    (void)state;
     load_file(&loaded, SAMPLE_FILE, NULL, 0);
     assert_string_equal(loaded.messages, "");
     assert_string_equal(loaded.config.server_listen.item[0].text, "127.0.0.1:8080");
@@ -529,7 +506,7 @@ static void sample_loads(void **state)
 
 /* Targets of logs. */
 
-static void log_target_of_each_kind_is_parsed(void **state)
+TEST(log_target_of_each_kind_is_parsed)
 {
     static const struct {
         const char *text;
@@ -551,7 +528,6 @@ static void log_target_of_each_kind_is_parsed(void **state)
         {"journald:@/run/j", LOG_TARGET_JOURNALD, 0, "/run/j", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct log_target target;
 
@@ -563,7 +539,7 @@ static void log_target_of_each_kind_is_parsed(void **state)
     }
 }
 
-static void bad_log_target_names_the_fault(void **state)
+TEST(bad_log_target_names_the_fault)
 {
     static const struct {
         const char *text, *message;
@@ -575,7 +551,6 @@ static void bad_log_target_names_the_fault(void **state)
     struct log_target target;
     char text[256] = "syslog:@/";
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *problem = log_target_parse(cases[i].text, &target);
 
@@ -584,31 +559,4 @@ static void bad_log_target_names_the_fault(void **state)
     }
     memset(text + strlen(text), 'x', 120);
     assert_non_null(strstr(log_target_parse(text, &target), "107 bytes"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smallest_log_ring_holds_a_record),
-        cmocka_unit_test(values_of_every_type_are_loaded),
-        cmocka_unit_test(addresses_are_loaded_as_sockaddr),
-        cmocka_unit_test(scheme_selects_tls),
-        cmocka_unit_test(later_source_overrides),
-        cmocka_unit_test(auto_threads_divides_cpus),
-        cmocka_unit_test(log_rings_of_many_threads_are_smaller_by_default),
-        cmocka_unit_test(socket_path_over_107_bytes_is_an_error),
-        cmocka_unit_test(printed_configuration_loads_to_the_same),
-        cmocka_unit_test(print_has_every_key_and_its_help),
-        cmocka_unit_test(paths_are_relative_to_the_file),
-        cmocka_unit_test(parents_in_paths_are_resolved),
-        cmocka_unit_test(paths_without_file_are_relative_to_working_directory),
-        cmocka_unit_test(free_twice_is_harmless),
-        cmocka_unit_test(defaults_are_written_as_values_are_shown),
-        cmocka_unit_test(sample_has_every_key),
-        cmocka_unit_test(sample_loads),
-        cmocka_unit_test(log_target_of_each_kind_is_parsed),
-        cmocka_unit_test(bad_log_target_names_the_fault),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

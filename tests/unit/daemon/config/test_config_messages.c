@@ -1,16 +1,10 @@
 /* Every error message of the configuration, in full: place, line, carets and advice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/config.h"
 #include "daemon/config/internal.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <stdlib.h>
@@ -285,9 +279,8 @@ static void expect_word_error(const struct word_error *error, const char *overri
     expect_messages(override != NULL ? "" : error->text, override, expected);
 }
 
-static void bad_file_is_reported_with_line_and_advice(void **state)
+TEST(bad_file_is_reported_with_line_and_advice)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(file_errors); i++)
         expect_word_error(&file_errors[i], NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(other_file_errors); i++)
@@ -316,9 +309,8 @@ static const struct word_error override_errors[] = {
      "set root to the directory to serve"},
 };
 
-static void bad_override_is_reported_with_advice(void **state)
+TEST(bad_override_is_reported_with_advice)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(override_errors); i++)
         expect_word_error(&override_errors[i], override_errors[i].text);
     expect_messages("", "server.index=a\nb",
@@ -341,28 +333,25 @@ static void expect_for_many_headers(const char *section, const char *messages)
     release(&loaded);
 }
 
-static void too_many_header_bytes_is_an_error(void **state)
+TEST(too_many_header_bytes_is_an_error)
 {
-    (void)state;
     expect_for_many_headers("[headers]",
                             "[headers]: error: the fields together have 4270 bytes (at most 4096)\n"
                             "    shorten or remove some of them\n");
 }
 
 /* Whatever else is wrong with its section. */
-static void missing_host_is_one_error(void **state)
+TEST(missing_host_is_one_error)
 {
-    (void)state;
     expect_for_many_headers("[headers host a.test]",
                             "[headers host]: error: there is no [host a.test]\n"
                             "    add a section [host NAME]\n");
 }
 
-static void bad_default_is_reported_as_default(void **state)
+TEST(bad_default_is_reported_as_default)
 {
     struct loaded loaded;
 
-    (void)state;
     load_bytes(&loaded, "", 0, NULL, 0); /* /etc/www does not exist */
     assert_string_equal(loaded.messages, "default: error: /etc/www: No such file or directory\n"
                                          "    root = www\n"
@@ -371,7 +360,7 @@ static void bad_default_is_reported_as_default(void **state)
     release(&loaded);
 }
 
-static void bad_address_is_one_error(void **state)
+TEST(bad_address_is_one_error)
 {
     static const char *const bad[] = {
         "127.0.0.1",
@@ -406,7 +395,6 @@ static void bad_address_is_one_error(void **state)
     };
     char text[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         struct loaded loaded;
 
@@ -473,9 +461,8 @@ static char *messages_for(const struct config_key *key, const char *text)
     return loaded.messages;
 }
 
-static void value_of_wrong_type_is_an_error_for_every_key(void **state)
+TEST(value_of_wrong_type_is_an_error_for_every_key)
 {
-    (void)state;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         struct wrong wrong = wrong_type(&config_keys[i]);
         char *messages = messages_for(&config_keys[i], wrong.text);
@@ -486,11 +473,10 @@ static void value_of_wrong_type_is_an_error_for_every_key(void **state)
     }
 }
 
-static void value_above_range_is_an_error_for_every_key(void **state)
+TEST(value_above_range_is_an_error_for_every_key)
 {
     size_t ranges = 0;
 
-    (void)state;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
         const char *dots = strstr(key->allowed, "..");
@@ -518,13 +504,12 @@ static void value_above_range_is_an_error_for_every_key(void **state)
 
 /* Size. */
 
-static void line_above_16_kib_is_an_error(void **state)
+TEST(line_above_16_kib_is_an_error)
 {
     static char text[32 * 1024];
     char expected[1024], carets[101];
     struct loaded loaded;
 
-    (void)state;
     snprintf(text, sizeof(text), "# %020000d\n[headers]\nA = %0*d\n[server]\nindex = %0*d\n", 0,
              CONFIG_LINE_MAX / 8, 0, 200, 0);
     load(&loaded, text, NULL);
@@ -545,13 +530,12 @@ static void line_above_16_kib_is_an_error(void **state)
     release(&loaded);
 }
 
-static void nul_byte_is_an_error(void **state)
+TEST(nul_byte_is_an_error)
 {
     static const char text[] = "# \0\n[server]\nindex\0 = a\nname\0\n";
     const char *const overrides[] = {ROOT};
     struct loaded loaded;
 
-    (void)state;
     load_bytes(&loaded, text, sizeof(text) - 1, overrides, 1);
     assert_int_equal(loaded.errors, 2);
     assert_string_equal(loaded.messages,
@@ -591,14 +575,13 @@ static size_t count(const char *text, const char *word)
     return n;
 }
 
-static void garbage_prints_20_errors_and_a_count(void **state)
+TEST(garbage_prints_20_errors_and_a_count)
 {
     enum { BYTES = 1024 * 1024 };
     char *bytes = garbage(BYTES);
     struct loaded loaded;
     char last[64];
 
-    (void)state;
     load_bytes(&loaded, bytes, BYTES, NULL, 0);
     assert_true(loaded.errors > 1000);
     assert_int_equal(count(loaded.messages, ": error: "), 20);
@@ -610,12 +593,11 @@ static void garbage_prints_20_errors_and_a_count(void **state)
     free(bytes);
 }
 
-static void more_than_64_addresses_is_one_error(void **state)
+TEST(more_than_64_addresses_is_one_error)
 {
     char text[4096] = "server.listen=";
     struct loaded loaded;
 
-    (void)state;
     for (int i = 0; i < 70; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " 127.0.0.1:%d", 1000 + i);
     load(&loaded, "", text);
@@ -625,7 +607,7 @@ static void more_than_64_addresses_is_one_error(void **state)
     release(&loaded);
 }
 
-static void unreadable_file_is_one_error(void **state)
+TEST(unreadable_file_is_one_error)
 {
     static const struct error_case cases[] = {
         {"/no/such.ini", "/no/such.ini: error: No such file or directory\n"
@@ -637,7 +619,6 @@ static void unreadable_file_is_one_error(void **state)
     };
     struct loaded loaded;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         load_file(&loaded, cases[i].text, NULL, 0);
         assert_string_equal(loaded.messages, cases[i].expected);
@@ -742,11 +723,10 @@ static char *notes_of(const struct config *config, size_t subject, bool activate
     return notes;
 }
 
-static void setting_without_effect_is_a_note(void **state)
+TEST(setting_without_effect_is_a_note)
 {
     struct loaded loaded;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(note_cases); i++) {
         char *notes;
 
@@ -759,7 +739,7 @@ static void setting_without_effect_is_a_note(void **state)
     }
 }
 
-static void notes_obey_subject_and_sockets(void **state)
+TEST(notes_obey_subject_and_sockets)
 {
     static const struct {
         size_t subject;
@@ -774,7 +754,6 @@ static void notes_obey_subject_and_sockets(void **state)
     };
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[workers]\nbalance = least-connections\n[tls]\nprotocols = modern\n", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char *notes = notes_of(&loaded.config, cases[i].subject, cases[i].activated);
@@ -783,27 +762,4 @@ static void notes_obey_subject_and_sockets(void **state)
         free(notes);
     }
     release(&loaded);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_file_is_reported_with_line_and_advice),
-        cmocka_unit_test(bad_override_is_reported_with_advice),
-        cmocka_unit_test(too_many_header_bytes_is_an_error),
-        cmocka_unit_test(missing_host_is_one_error),
-        cmocka_unit_test(bad_default_is_reported_as_default),
-        cmocka_unit_test(bad_address_is_one_error),
-        cmocka_unit_test(value_of_wrong_type_is_an_error_for_every_key),
-        cmocka_unit_test(value_above_range_is_an_error_for_every_key),
-        cmocka_unit_test(line_above_16_kib_is_an_error),
-        cmocka_unit_test(nul_byte_is_an_error),
-        cmocka_unit_test(garbage_prints_20_errors_and_a_count),
-        cmocka_unit_test(more_than_64_addresses_is_one_error),
-        cmocka_unit_test(unreadable_file_is_one_error),
-        cmocka_unit_test(setting_without_effect_is_a_note),
-        cmocka_unit_test(notes_obey_subject_and_sockets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The configured header fields of a response, by path. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/rules.h"
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -54,11 +48,10 @@ static const struct {
     {"/x.html", "Cache-Control: max-age=1\r\n" POLICY ROOT},
 };
 
-static void most_specific_rule_applies(void **state)
+TEST(most_specific_rule_applies)
 {
     char buffer[HEADER_RULES_MAX + 1];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         buffer[header_rules_write(&rules, cases[i].path, HEADER_OF_RESPONSE, buffer)] = '\0';
         if (strcmp(buffer, cases[i].fields) != 0)
@@ -79,7 +72,7 @@ static const struct config_header lives[] = {
     {"", "", false, "Cache-Status", "hit", {NULL, 0}},
 };
 
-static void freshness_is_for_errors_only_with_always(void **state)
+TEST(freshness_is_for_errors_only_with_always)
 {
     static const struct {
         const char *path;
@@ -102,7 +95,6 @@ static void freshness_is_for_errors_only_with_always(void **state)
     const struct header_rules of_lives = {lives, ARRAY_LENGTH(lives)};
     char buffer[HEADER_RULES_MAX + 1];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(freshness); i++) {
         buffer[header_rules_write(&of_lives, freshness[i].path, freshness[i].part, buffer)] = '\0';
         if (strcmp(buffer, freshness[i].fields) != 0)
@@ -110,41 +102,25 @@ static void freshness_is_for_errors_only_with_always(void **state)
     }
 }
 
-static void content_fields_are_separate(void **state)
+TEST(content_fields_are_separate)
 {
     char buffer[HEADER_RULES_MAX + 1];
 
-    (void)state;
     buffer[header_rules_write(&rules, "/x", HEADER_OF_CONTENT, buffer)] = '\0';
     assert_string_equal(buffer, "Content-Language: en\r\n");
 }
 
-static void server_is_not_in_field_lines(void **state)
+TEST(server_is_not_in_field_lines)
 {
     const struct header_rules none = {NULL, 0};
     char buffer[HEADER_RULES_MAX];
 
-    (void)state;
     assert_string_equal(header_rules_value(&rules, NULL, "Server"), "ours");
     assert_null(header_rules_value(&none, NULL, "Server"));
     assert_int_equal(header_rules_write(&none, "/", HEADER_OF_RESPONSE, buffer), 0);
 }
 
-static void rule_bytes_equal_line_length(void **state)
+TEST(rule_bytes_equal_line_length)
 {
-    (void)state;
     assert_int_equal(header_rule_bytes(&lines[0]), strlen(ALL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(most_specific_rule_applies),
-        cmocka_unit_test(freshness_is_for_errors_only_with_always),
-        cmocka_unit_test(content_fields_are_separate),
-        cmocka_unit_test(server_is_not_in_field_lines),
-        cmocka_unit_test(rule_bytes_equal_line_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

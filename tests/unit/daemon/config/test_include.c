@@ -1,13 +1,7 @@
 /* Included files, and variables in values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/keys.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <stdlib.h>
@@ -35,6 +29,8 @@ static int remove_directory(void **state)
     assert_int_equal(chdir("/") + system(command), 0);
     return 0;
 }
+
+const struct test_fixture test_group_fixture = {make_directory, remove_directory};
 
 static void put(const char *path, const char *text)
 {
@@ -64,12 +60,11 @@ static void expect_error(const char *text, const char *message)
     release(&loaded);
 }
 
-static void included_files_are_read_in_order_of_their_names(void **state)
+TEST(included_files_are_read_in_order_of_their_names)
 {
     struct loaded loaded;
     char expected[160];
 
-    (void)state;
     put("conf.d/20-b.ini", "[host b.test]\nroot = sub\n[headers]\nX-B = 1\n");
     put("conf.d/10-a.ini", "[host a.test]\n[headers]\nX-A = 1\n");
     put("conf.d/30-c.txt", "this is not read\n");
@@ -94,9 +89,8 @@ static void included_files_are_read_in_order_of_their_names(void **state)
     release(&loaded);
 }
 
-static void bad_include_is_an_error_with_file_and_line(void **state)
+TEST(bad_include_is_an_error_with_file_and_line)
 {
-    (void)state;
     put("conf.d/bad.ini", "\n[server]\nlisen = 1\n");
     expect_error("include = conf.d/bad.ini\n",
                  "conf.d/bad.ini:3:1: error: [server] has no key 'lisen'\n    lisen = 1\n");
@@ -121,9 +115,8 @@ static void bad_include_is_an_error_with_file_and_line(void **state)
                  "conf.d/name.ini:10 is first\n");
 }
 
-static void circle_of_includes_is_refused(void **state)
+TEST(circle_of_includes_is_refused)
 {
-    (void)state;
     expect_error("include = main.ini\n", "main.ini:1:11: error: main.ini includes itself\n");
     put("conf.d/x.ini", "include = ../conf.d/y*\n");
     put("conf.d/y.ini", "[server]\nname = a\ninclude = x.ini\n");
@@ -139,11 +132,10 @@ static void circle_of_includes_is_refused(void **state)
     expect_error("include = conf.d/deep0\n", "files include each other more than 16 deep\n");
 }
 
-static void variables_are_replaced_in_values_and_sections(void **state)
+TEST(variables_are_replaced_in_values_and_sections)
 {
     struct loaded loaded;
 
-    (void)state;
     put("token", "from a file\n");
     assert_int_equal(setenv("WEB_PORT", "8123", 1) + setenv("WEB_HOST", "a.test b.test", 1) +
                          setenv("WEB_EMPTY", "", 1) + setenv("CREDENTIALS_DIRECTORY", directory, 1),
@@ -166,12 +158,11 @@ static void variables_are_replaced_in_values_and_sections(void **state)
     release(&loaded);
 }
 
-static void credential_of_a_path_is_its_file(void **state)
+TEST(credential_of_a_path_is_its_file)
 {
     struct loaded loaded;
     char expected[160];
 
-    (void)state;
     assert_int_equal(setenv("CREDENTIALS_DIRECTORY", directory, 1), 0);
     load_main(&loaded, "[tls]\ncertificate = /a /b\nkey = ${file:tls.key} ${file:/run/x}\n"
                        "[host a.test]\nroot = ${file:conf.d}\n");
@@ -184,7 +175,7 @@ static void credential_of_a_path_is_its_file(void **state)
     release(&loaded);
 }
 
-static void bad_variable_is_an_error_with_its_place(void **state)
+TEST(bad_variable_is_an_error_with_its_place)
 {
     static const struct {
         const char *text, *message;
@@ -209,7 +200,6 @@ static void bad_variable_is_an_error_with_its_place(void **state)
     };
     char text[128];
 
-    (void)state;
     put("lines", "a\nb\n");
     assert_int_equal(setenv("CREDENTIALS_DIRECTORY", directory, 1) +
                          setenv("WEB_LINES", "a\033[31m", 1) + setenv("WEB_BLANK", "a b", 1) +
@@ -223,14 +213,13 @@ static void bad_variable_is_an_error_with_its_place(void **state)
     expect_error("[server]\nname = ${file:x}\n", "CREDENTIALS_DIRECTORY is not set\n");
 }
 
-static void printed_values_are_not_variables(void **state)
+TEST(printed_values_are_not_variables)
 {
     struct loaded first, second;
     char *printed;
     size_t length;
     FILE *out = open_memstream(&printed, &length);
 
-    (void)state;
     put("conf.d/host.ini", "[host a.test]\nfallback = /i.html\n");
     load_main(&first, "[server]\nname = ${WEB_NONE:-shop}\n[headers]\nX-A = $${b} $$${c}\n[mime]\n"
                       "x = a/b\n[redirect]\n/a = 404\ninclude = conf.d/host.ini\n");
@@ -250,19 +239,4 @@ static void printed_values_are_not_variables(void **state)
     free(printed);
     release(&first);
     release(&second);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(included_files_are_read_in_order_of_their_names),
-        cmocka_unit_test(bad_include_is_an_error_with_file_and_line),
-        cmocka_unit_test(circle_of_includes_is_refused),
-        cmocka_unit_test(variables_are_replaced_in_values_and_sections),
-        cmocka_unit_test(credential_of_a_path_is_its_file),
-        cmocka_unit_test(bad_variable_is_an_error_with_its_place),
-        cmocka_unit_test(printed_values_are_not_variables),
-    };
-
-    return cmocka_run_group_tests_name("daemon_include", tests, make_directory, remove_directory);
 }

@@ -2,15 +2,9 @@
  * The same odd lines in each section: each loads as the plain line does, or is an error. None is
  * read as something else.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/config.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <stdio.h>
@@ -157,9 +151,8 @@ static void expect_shape(const struct shape *shape, const struct section_sample 
     release(&loaded);
 }
 
-static void odd_line_is_read_as_it_looks_or_is_an_error(void **state)
+TEST(odd_line_is_read_as_it_looks_or_is_an_error)
 {
-    (void)state;
     assert_true(ARRAY_LENGTH(shapes) >= 40);
     for (size_t i = 0; i < ARRAY_LENGTH(samples); i++) {
         struct loaded loaded;
@@ -177,11 +170,10 @@ static void odd_line_is_read_as_it_looks_or_is_an_error(void **state)
     }
 }
 
-static void second_key_is_never_part_of_the_first_value(void **state)
+TEST(second_key_is_never_part_of_the_first_value)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[headers]\n X-Frame-Options = DENY\n  X-Content-Type-Options = nosniff\n", NULL);
     assert_string_equal(loaded.messages, "");
     assert_int_equal(loaded.config.header_count, 2);
@@ -203,7 +195,7 @@ static bool loads_without_errors(const char *line)
     return good;
 }
 
-static void value_that_no_client_understands_is_an_error(void **state)
+TEST(value_that_no_client_understands_is_an_error)
 {
     static const char *const good[] = {
         "Cache-Control = public, max-age=60, private=\"a, b\", new=1",
@@ -249,22 +241,10 @@ static void value_that_no_client_understands_is_an_error(void **state)
         "X-A = {{ value }}",
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         if (!loads_without_errors(good[i]))
             fail_msg("an error: %s", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
         if (loads_without_errors(bad[i]))
             fail_msg("no error: %s", bad[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(odd_line_is_read_as_it_looks_or_is_an_error),
-        cmocka_unit_test(second_key_is_never_part_of_the_first_value),
-        cmocka_unit_test(value_that_no_client_understands_is_an_error),
-    };
-
-    return cmocka_run_group_tests_name("daemon_odd_lines", tests, NULL, NULL);
 }

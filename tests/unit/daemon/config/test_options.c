@@ -1,13 +1,7 @@
 /* The command line of webserverd. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/options.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,9 +99,8 @@ static void check_line(const struct line *line)
     options_free(&options);
 }
 
-static void command_lines_are_parsed(void **state)
+TEST(command_lines_are_parsed)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
         check_line(&lines[i]);
 }
@@ -123,7 +116,7 @@ static char *printed(void (*print)(FILE *out))
     return text;
 }
 
-static void usage_lists_every_option_in_80_columns(void **state)
+TEST(usage_lists_every_option_in_80_columns)
 {
     static const char *const options[] = {
         "-f, --config FILE ", "-o, --override SECTION.KEY=VALUE ", "-t, --test ",
@@ -131,7 +124,6 @@ static void usage_lists_every_option_in_80_columns(void **state)
         "-h, --help "};
     char *text = printed(options_print_usage);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
         assert_non_null(strstr(text, options[i]));
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
@@ -144,23 +136,11 @@ static void print_version(FILE *out)
     options_print_version(out, "Landlock 7");
 }
 
-static void version_has_the_sandbox(void **state)
+TEST(version_has_the_sandbox)
 {
     char *text = printed(print_version);
 
-    (void)state;
     assert_string_equal(text,
                         "webserverd " WEBSERVERD_VERSION "\nsandbox of workers: Landlock 7\n");
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(command_lines_are_parsed),
-        cmocka_unit_test(usage_lists_every_option_in_80_columns),
-        cmocka_unit_test(version_has_the_sandbox),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Paths in sections: their syntax, which is the same in all of them, and the rules found by path. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/config.h"
 #include "daemon/config/internal.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <stdio.h>
@@ -62,9 +56,8 @@ static const struct {
     {"http://host/a", NULL, false},
 };
 
-static void path_is_decoded_and_normalised_or_an_error(void **state)
+TEST(path_is_decoded_and_normalised_or_an_error)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
         struct config_path path;
         const char *fault =
@@ -80,12 +73,11 @@ static void path_is_decoded_and_normalised_or_an_error(void **state)
     }
 }
 
-static void longest_path_is_read_and_a_longer_one_is_an_error(void **state)
+TEST(longest_path_is_read_and_a_longer_one_is_an_error)
 {
     static char text[3 * TARGET_PATH_MAX];
     struct config_path path;
 
-    (void)state;
     memset(text, ' ', sizeof(text));
     memcpy(text, "\"/", 2);
     text[TARGET_PATH_MAX] = '"';
@@ -117,9 +109,8 @@ static void expect_sections(const struct config *config, const char *request, bo
  * Each section with a path takes the same ones, and protects, answers or marks the same requests: a
  * title or a star the path and all below it, a redirect without a star only the path.
  */
-static void path_means_the_same_in_every_section(void **state)
+TEST(path_means_the_same_in_every_section)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
         const char *path = paths[i].text;
         bool quoted_wrongly = strchr(path, '"') != NULL && paths[i].path == NULL;
@@ -156,7 +147,7 @@ static void path_means_the_same_in_every_section(void **state)
     }
 }
 
-static void scope_ends_at_a_segment(void **state)
+TEST(scope_ends_at_a_segment)
 {
     static const struct {
         const char *path;
@@ -168,7 +159,6 @@ static void scope_ends_at_a_segment(void **state)
     };
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[access /priv/*]\nallow = none\n[access /priv/pub/]\nallow = any\n", NULL);
     assert_string_equal(loaded.messages, "");
     for (size_t i = 0; i < ARRAY_LENGTH(requests); i++) {
@@ -180,12 +170,11 @@ static void scope_ends_at_a_segment(void **state)
     release(&loaded);
 }
 
-static void rules_of_the_host_come_first(void **state)
+TEST(rules_of_the_host_come_first)
 {
     struct loaded loaded;
     const struct config *config = &loaded.config;
 
-    (void)state;
     load(&loaded,
          "[host a.test]\nroot = /\n[host b.test]\nroot = /\n[redirect]\n/x/y = 301 /0\nhttp /x/* = "
          "301 "
@@ -225,7 +214,7 @@ static char *chain_of_rules(const char *below, const char *target, const char *l
     return text;
 }
 
-static void long_chain_is_checked_in_linear_time(void **state)
+TEST(long_chain_is_checked_in_linear_time)
 {
     static const struct {
         const char *below, *target, *last;
@@ -236,7 +225,6 @@ static void long_chain_is_checked_in_linear_time(void **state)
         {"", NULL, "", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
         char *text = chain_of_rules(chains[i].below, chains[i].target, chains[i].last);
         struct loaded loaded;
@@ -250,29 +238,13 @@ static void long_chain_is_checked_in_linear_time(void **state)
     }
 }
 
-static void override_comes_before_the_rules_of_the_file(void **state)
+TEST(override_comes_before_the_rules_of_the_file)
 {
     struct loaded loaded;
 
-    (void)state;
     load(&loaded, "[redirect]\n/a/* = 301 /new\n", "redirect./a/x.html = 410");
     assert_string_equal(loaded.messages, "");
     assert_int_equal(redirect_find(&loaded.config, 0, "/a/x.html", true)->status, 410);
     assert_int_equal(redirect_find(&loaded.config, 0, "/a/y.html", true)->status, 301);
     release(&loaded);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_is_decoded_and_normalised_or_an_error),
-        cmocka_unit_test(longest_path_is_read_and_a_longer_one_is_an_error),
-        cmocka_unit_test(path_means_the_same_in_every_section),
-        cmocka_unit_test(scope_ends_at_a_segment),
-        cmocka_unit_test(rules_of_the_host_come_first),
-        cmocka_unit_test(long_chain_is_checked_in_linear_time),
-        cmocka_unit_test(override_comes_before_the_rules_of_the_file),
-    };
-
-    return cmocka_run_group_tests_name("daemon_paths", tests, NULL, NULL);
 }

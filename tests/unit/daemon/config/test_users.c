@@ -1,13 +1,7 @@
 /* Users files: which hashes are accepted, the reasons of the others, finding users. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/config/internal.h"
+#include "tests/test.h"
 
 #include <crypt.h>
 #include <stdio.h>
@@ -55,13 +49,12 @@ static int load(const char *text, struct config_users *users)
     return load_mode(text, 0600, users);
 }
 
-static void hashes_of_htpasswd_are_verified_by_crypt(void **state)
+TEST(hashes_of_htpasswd_are_verified_by_crypt)
 {
     static const char *const hashes[] = {BCRYPT, SHA256, SHA512};
     struct config_users users;
     char line[256];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(hashes); i++) {
         snprintf(line, sizeof(line), "\xef\xbb\xbf%sann:%s\r\n", i > 0 ? "# comment\n\n" : "",
                  hashes[i]);
@@ -108,12 +101,11 @@ static const struct {
 };
 
 /* No message has a hash or a password. */
-static void other_lines_are_refused_with_a_reason(void **state)
+TEST(other_lines_are_refused_with_a_reason)
 {
     struct config_users users;
     char text[256], expected[256];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
         const char *hash = strchr(refused[i].line, ':');
 
@@ -128,11 +120,10 @@ static void other_lines_are_refused_with_a_reason(void **state)
     }
 }
 
-static void files_are_refused_with_a_reason(void **state)
+TEST(files_are_refused_with_a_reason)
 {
     struct config_users users;
 
-    (void)state;
     assert_int_equal(load("# nobody\n", &users), -1);
     assert_non_null(strstr(errors, "the file has no users"));
     assert_int_equal(load("b:" BCRYPT "\na:" BCRYPT "\nb:" SHA256 "\n", &users), -1);
@@ -144,14 +135,13 @@ static void files_are_refused_with_a_reason(void **state)
     config_users_free(&users);
 }
 
-static void users_are_found_by_their_whole_name(void **state)
+TEST(users_are_found_by_their_whole_name)
 {
     static const char *const names[] = {"zoe", "an", "ann", "anna", "B", "\xc3\xa9ve"};
     static const char *const others[] = {"", "a", "annab", "b", "zo", "zoee", "\xc3"};
     struct config_users users;
     char text[1024] = "";
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s:" BCRYPT ":rest\n",
                  names[i]);
@@ -183,14 +173,4 @@ static int tear_down(void **state)
     return unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_of_htpasswd_are_verified_by_crypt),
-        cmocka_unit_test(other_lines_are_refused_with_a_reason),
-        cmocka_unit_test(files_are_refused_with_a_reason),
-        cmocka_unit_test(users_are_found_by_their_whole_name),
-    };
-
-    return cmocka_run_group_tests_name("daemon_users", tests, set_up, tear_down);
-}
+const struct test_fixture test_group_fixture = {set_up, tear_down};

@@ -9,6 +9,7 @@
 #include "common/macros.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/timeouts.h"
+#include "tests/test.h"
 #include "tests/unit/mailbox_items.h"
 #include "tests/unit/own_segment.h"
 

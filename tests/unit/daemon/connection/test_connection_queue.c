@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,13 +12,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { PRODUCERS = 2, CONSUMERS = 3, EACH = 20000 };
 
@@ -80,7 +74,7 @@ static void take_all(struct connection_queue *queue, char *taken)
     }
 }
 
-static void order_and_policy_decide(void **state)
+TEST(order_and_policy_decide)
 {
     static const struct {
         uint32_t order, full;
@@ -97,7 +91,6 @@ static void order_and_policy_decide(void **state)
         {QUEUE_ORDER_LIFO, QUEUE_FULL_DROP_HEAD, "ab", "edc"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct connection_queue *queue = new_queue(cases[i].order, cases[i].full, 3);
         char dropped[16] = "", taken[16] = "";
@@ -118,11 +111,10 @@ static void order_and_policy_decide(void **state)
 }
 
 /* Each one is as likely to be dropped as another. */
-static void random_policy_drops_half(void **state)
+TEST(random_policy_drops_half)
 {
     unsigned times[4] = {0};
 
-    (void)state;
     struct connection_queue *queue = new_queue(QUEUE_ORDER_FIFO, QUEUE_FULL_DROP_RANDOM, 4);
 
     for (int round = 0; round < 2000; round++) {
@@ -144,12 +136,11 @@ static void random_policy_drops_half(void **state)
     connection_queue_free(queue);
 }
 
-static void wait_and_age_are_published(void **state)
+TEST(wait_and_age_are_published)
 {
     struct connection_queue *queue = new_queue(QUEUE_ORDER_FIFO, QUEUE_FULL_BLOCK, 8);
     char none[16] = "";
 
-    (void)state;
     assert_int_equal(metrics[METRIC_queue_capacity], 8);
     put(queue, 10, none);
     put(queue, 20, none);
@@ -186,14 +177,13 @@ static uint32_t deliver(struct mailbox *mailbox, struct connection_queue *queue)
     return delivered;
 }
 
-static void put_wakes_one_thread_and_take_an_acceptor(void **state)
+TEST(put_wakes_one_thread_and_take_an_acceptor)
 {
     struct connection_queue *queue = new_queue(QUEUE_ORDER_FIFO, QUEUE_FULL_BLOCK, 1);
     struct mailbox boxes[3];
     struct queue_waiter waiters[3];
     char none[16] = "", taken[16] = "";
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(mailbox_open(&boxes[i], 0, NULL), 0);
         queue_waiter_init(&waiters[i], &boxes[i], count_delivered);
@@ -223,14 +213,13 @@ static void put_wakes_one_thread_and_take_an_acceptor(void **state)
     connection_queue_free(queue);
 }
 
-static void promised_threads_are_not_asked_for_again(void **state)
+TEST(promised_threads_are_not_asked_for_again)
 {
     struct connection_queue *queue = new_queue(QUEUE_ORDER_FIFO, QUEUE_FULL_BLOCK, 8);
     struct mailbox box;
     struct queue_waiter starter;
     char none[16] = "";
 
-    (void)state;
     assert_int_equal(mailbox_open(&box, 0, NULL), 0);
     queue_waiter_init(&starter, &box, count_delivered);
     assert_int_equal(connection_queue_await(queue, &starter), 0);
@@ -293,11 +282,10 @@ static void *consume(void *unused)
     return NULL;
 }
 
-static void threads_take_each_connection_once(void **state)
+TEST(threads_take_each_connection_once)
 {
     pthread_t producer[PRODUCERS], consumer[CONSUMERS];
 
-    (void)state;
     shared = new_queue(QUEUE_ORDER_FIFO, QUEUE_FULL_BLOCK, 16);
     for (int i = 0; i < CONSUMERS; i++)
         assert_int_equal(pthread_create(&consumer[i], NULL, consume, NULL), 0);
@@ -311,18 +299,4 @@ static void threads_take_each_connection_once(void **state)
     assert_int_equal(sum, (uint64_t)PRODUCERS * EACH * (EACH + 1) / 2);
     assert_int_equal(metrics[METRIC_queue_taken], PRODUCERS * EACH);
     connection_queue_free(shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_policy_decide),
-        cmocka_unit_test(random_policy_drops_half),
-        cmocka_unit_test(wait_and_age_are_published),
-        cmocka_unit_test(put_wakes_one_thread_and_take_an_acceptor),
-        cmocka_unit_test(promised_threads_are_not_asked_for_again),
-        cmocka_unit_test(threads_take_each_connection_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* How much of a file can be sent without waiting for a disk, and which bytes are read before. */
 #include "daemon/connection/file_window.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "own_loop.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,6 +98,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static uint64_t bytes_at(uint64_t offset, uint64_t length)
 {
     return file_window_bytes(&window, &connection, &resource, offset, length);
@@ -123,11 +119,10 @@ static void finish_job(void)
     assert_int_equal(loop.context.jobs_out, 0);
 }
 
-static void last_byte_of_a_window_is_checked_once(void **state)
+TEST(last_byte_of_a_window_is_checked_once)
 {
     const uint64_t whole = FILE_WINDOW_BYTES;
 
-    (void)state;
     assert_int_equal(bytes_at(100, 2 * whole), whole);
     assert_int_equal(checks, 1);
     assert_int_equal(checked, 100 + whole - 1);
@@ -143,9 +138,8 @@ static void last_byte_of_a_window_is_checked_once(void **state)
     assert_int_equal(checked, 99);
 }
 
-static void cold_window_is_read_by_a_job(void **state)
+TEST(cold_window_is_read_by_a_job)
 {
-    (void)state;
     check_error = EAGAIN;
     assert_int_equal(bytes_at(1000, 3 * CHUNK), 0);
     finish_job();
@@ -158,9 +152,8 @@ static void cold_window_is_read_by_a_job(void **state)
     assert_int_equal(checks, 0);
 }
 
-static void job_ends_with_the_file(void **state)
+TEST(job_ends_with_the_file)
 {
-    (void)state;
     check_error = EAGAIN;
     file_bytes = CHUNK + 1;
     assert_int_equal(bytes_at(0, 4 * CHUNK), 0);
@@ -178,9 +171,8 @@ static void expect_sent_at_once(void)
     assert_int_equal(loop_metric(METRIC_offloaded), 0);
 }
 
-static void bytes_are_sent_after_a_read_error(void **state)
+TEST(bytes_are_sent_after_a_read_error)
 {
-    (void)state;
     check_error = EIO;
     expect_sent_at_once();
 }
@@ -199,11 +191,10 @@ static void ignore_job(struct offload_job *job)
     (void)job;
 }
 
-static void cold_bytes_are_sent_if_no_job_can_be_submitted(void **state)
+TEST(cold_bytes_are_sent_if_no_job_can_be_submitted)
 {
     static struct offload_job jobs[2];
 
-    (void)state;
     assert_true(sem_init(&begins, 0, 0) == 0 && sem_init(&gate, 0, 0) == 0);
     check_error = EAGAIN;
     out_of_memory = true;
@@ -222,19 +213,4 @@ static void cold_bytes_are_sent_if_no_job_can_be_submitted(void **state)
     expect_sent_at_once();
     sem_post(&gate);
     sem_post(&gate);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(last_byte_of_a_window_is_checked_once),
-        TEST(cold_window_is_read_by_a_job),
-        TEST(job_ends_with_the_file),
-        TEST(bytes_are_sent_after_a_read_error),
-        TEST(cold_bytes_are_sent_if_no_job_can_be_submitted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Which connections a thread gives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "daemon/base/messages.h"
 #include "daemon/connection/lifecycle.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <string.h>
@@ -75,6 +69,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* Adds connection I at the end of a list. */
 static struct connection *add(int i, enum deadline deadline, uint64_t waited_ns)
 {
@@ -124,9 +120,8 @@ static void expect_given(const char *text)
     left = 0;
 }
 
-static void longest_idle_goes_first(void **state)
+TEST(longest_idle_goes_first)
 {
-    (void)state;
     add(0, DEADLINE_KEEPALIVE, 3 * LONG_NS);
     add(1, DEADLINE_KEEPALIVE, 2 * LONG_NS);
     add(2, DEADLINE_KEEPALIVE, LONG_NS);
@@ -139,9 +134,8 @@ static void longest_idle_goes_first(void **state)
 }
 
 /* A client may stop in the middle of a request or of a response, and still count as idle. */
-static void idle_ones_that_wait_for_more_go_after_those_between_requests(void **state)
+TEST(idle_ones_that_wait_for_more_go_after_those_between_requests)
 {
-    (void)state;
     add(0, DEADLINE_HEADER, LONG_NS);
     add(1, DEADLINE_BODY, LONG_NS);
     add(2, DEADLINE_SEND, LONG_NS);
@@ -155,9 +149,8 @@ static void idle_ones_that_wait_for_more_go_after_those_between_requests(void **
 }
 
 /* The order counted them as idle a second ago. */
-static void active_ones_go_if_idle_ones_are_missing(void **state)
+TEST(active_ones_go_if_idle_ones_are_missing)
 {
-    (void)state;
     add(0, DEADLINE_KEEPALIVE, LONG_NS);
     add(1, DEADLINE_KEEPALIVE, 0);
     add(2, DEADLINE_KEEPALIVE, 0);
@@ -167,9 +160,8 @@ static void active_ones_go_if_idle_ones_are_missing(void **state)
     assert_false(connections[1].idle);
 }
 
-static void active_ones_go_evenly_spaced(void **state)
+TEST(active_ones_go_evenly_spaced)
 {
-    (void)state;
     for (int i = 0; i < CONNECTIONS; i++)
         add(i, DEADLINE_KEEPALIVE, i == 0 ? LONG_NS : 0);
     give(1, false, SIBLING);
@@ -183,9 +175,8 @@ static void active_ones_go_evenly_spaced(void **state)
     expect_given("");
 }
 
-static void gauge_of_active_ones_follows(void **state)
+TEST(gauge_of_active_ones_follows)
 {
-    (void)state;
     add(0, DEADLINE_KEEPALIVE, 0);
     add(1, DEADLINE_SEND, 0);
     add(2, DEADLINE_SEND, 0)->client.requests = 0;
@@ -193,9 +184,8 @@ static void gauge_of_active_ones_follows(void **state)
     assert_int_equal(metric_get(loop.context.metrics, METRIC_connections_active), 1);
 }
 
-static void busy_and_closing_connections_stay(void **state)
+TEST(busy_and_closing_connections_stay)
 {
-    (void)state;
     add(0, DEADLINE_NONE, LONG_NS)->client.jobs_out = 1;
     add(1, DEADLINE_SEND, LONG_NS)->client.closing = true;
     add(2, DEADLINE_LINGER, LONG_NS)->lingering = true;
@@ -204,20 +194,18 @@ static void busy_and_closing_connections_stay(void **state)
 }
 
 /* With its mode it hands over all. */
-static void moving_thread_gives_none(void **state)
+TEST(moving_thread_gives_none)
 {
-    (void)state;
     loop.mode = THREAD_MOVING;
     add(0, DEADLINE_KEEPALIVE, LONG_NS);
     give(1, true, SIBLING);
     expect_given("");
 }
 
-static void other_worker_gets_only_those_between_requests(void **state)
+TEST(other_worker_gets_only_those_between_requests)
 {
     struct read_buffer unserved = {.length = PASSED_BYTES_MAX + 1};
 
-    (void)state;
     add(0, DEADLINE_KEEPALIVE, LONG_NS)->tls = (struct tls_session *)&unserved; /* any */
     add(1, DEADLINE_KEEPALIVE, LONG_NS)->unserved = &unserved;
     give(2, true, DESTINATION_MASTER);
@@ -229,21 +217,4 @@ static void other_worker_gets_only_those_between_requests(void **state)
     between_requests = true;
     give(2, true, DESTINATION_MASTER);
     expect_given("1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(longest_idle_goes_first, begin, end),
-        cmocka_unit_test_setup_teardown(
-            idle_ones_that_wait_for_more_go_after_those_between_requests, begin, end),
-        cmocka_unit_test_setup_teardown(active_ones_go_if_idle_ones_are_missing, begin, end),
-        cmocka_unit_test_setup_teardown(active_ones_go_evenly_spaced, begin, end),
-        cmocka_unit_test_setup_teardown(gauge_of_active_ones_follows, begin, end),
-        cmocka_unit_test_setup_teardown(busy_and_closing_connections_stay, begin, end),
-        cmocka_unit_test_setup_teardown(moving_thread_gives_none, begin, end),
-        cmocka_unit_test_setup_teardown(other_worker_gets_only_those_between_requests, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,14 +6,8 @@
 
 #include "daemon/base/messages.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "own_loop.h"
+#include "tests/test.h"
 #include "tests/unit/own_cache.h"
 
 #include <arpa/inet.h>
@@ -89,6 +83,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* The next results of accept4(). */
 static void set_results(int first, int second)
 {
@@ -135,12 +131,11 @@ static unsigned take_requests(void)
 
 /* Accepting */
 
-static void all_that_wait_are_accepted(void **state)
+TEST(all_that_wait_are_accepted)
 {
     static const int in_turn[] = {CLIENT, ECONNABORTED, EINTR, CLIENT, EAGAIN};
     static const uint8_t address[] = {192, 0, 2, 7};
 
-    (void)state;
     memcpy(results, in_turn, sizeof(in_turn));
     loop_run();
     assert_int_equal(accepts, 5);
@@ -152,20 +147,18 @@ static void all_that_wait_are_accepted(void **state)
     assert_false(finds_paused());
 }
 
-static void open_connections_are_served_in_between(void **state)
+TEST(open_connections_are_served_in_between)
 {
-    (void)state;
     for (int i = 0; i < ALL_RESULTS; i++)
         results[i] = CLIENT;
     loop_run();
     assert_int_equal(begun, ACCEPTS_PER_EVENT);
 }
 
-static void connection_without_memory_is_refused(void **state)
+TEST(connection_without_memory_is_refused)
 {
     char response[512] = "";
 
-    (void)state;
     set_results(CLIENT, EAGAIN);
     out_of_memory = true;
     loop_run();
@@ -203,9 +196,8 @@ static void expect_shortage(int error, enum shortage reason)
     assert_false(finds_paused());
 }
 
-static void socket_pauses_without_descriptors_or_memory(void **state)
+TEST(socket_pauses_without_descriptors_or_memory)
 {
-    (void)state;
     expect_shortage(EMFILE, SHORTAGE_DESCRIPTORS);
     expect_shortage(ENFILE, SHORTAGE_DESCRIPTORS);
     expect_shortage(ENOBUFS, SHORTAGE_MEMORY);
@@ -213,11 +205,10 @@ static void socket_pauses_without_descriptors_or_memory(void **state)
     assert_false(retry_is_due());
 }
 
-static void smaller_cache_is_room_enough(void **state)
+TEST(smaller_cache_is_room_enough)
 {
     struct own_cache own;
 
-    (void)state;
     own_cache_open(&own, own_cache_forget);
     assert_true(own_cache_put(&own, "/a", KIB));
     worker.cache = own.cache;
@@ -238,9 +229,8 @@ static void smaller_cache_is_room_enough(void **state)
 }
 
 /* Maybe no other connection waits. */
-static void nothing_is_closed_after_an_accepted_connection(void **state)
+TEST(nothing_is_closed_after_an_accepted_connection)
 {
-    (void)state;
     open_idle();
     set_results(CLIENT, EMFILE);
     loop_run();
@@ -249,9 +239,8 @@ static void nothing_is_closed_after_an_accepted_connection(void **state)
     assert_false(finds_paused());
 }
 
-static void socket_pauses_while_the_group_has_no_memory(void **state)
+TEST(socket_pauses_while_the_group_has_no_memory)
 {
-    (void)state;
     atomic_store(&shortages.memory, MEMORY_EXHAUSTED);
     for (int i = 0; i < 8; i++) { /* few connections are accepted all the same */
         set_results(CLIENT, EAGAIN);
@@ -276,9 +265,8 @@ static void set_limit(uint32_t max)
     atomic_store(&segment_master(&segment)->workers_wanted, 1);
 }
 
-static void socket_waits_at_the_limit_of_connections(void **state)
+TEST(socket_waits_at_the_limit_of_connections)
 {
-    (void)state;
     set_results(CLIENT, EAGAIN);
     loop_run();
     set_limit(1);
@@ -306,9 +294,8 @@ static void socket_waits_at_the_limit_of_connections(void **state)
     assert_false(finds_paused());
 }
 
-static void idle_connection_makes_room_at_the_limit(void **state)
+TEST(idle_connection_makes_room_at_the_limit)
 {
-    (void)state;
     set_limit(1);
     open_idle();
     set_results(CLIENT, EAGAIN);
@@ -332,9 +319,8 @@ static void idle_connection_makes_room_at_the_limit(void **state)
 
 /* Shedding */
 
-static void connections_that_are_not_idle_stay_open(void **state)
+TEST(connections_that_are_not_idle_stay_open)
 {
-    (void)state;
     open_idle()->deadline_from_ns = LOOP_NOW_NS - NS_PER_S; /* not for long */
     assert_int_equal(shed_idle(&loop, SHORTAGE_CONNECTIONS, 9), 0);
     last->deadline_from_ns = LOOP_NOW_NS - 10 * NS_PER_S;
@@ -347,12 +333,11 @@ static void connections_that_are_not_idle_stay_open(void **state)
     assert_int_equal(loop_metric(METRIC_connections_open), 2);
 }
 
-static void slow_heads_and_ended_connections_make_room(void **state)
+TEST(slow_heads_and_ended_connections_make_room)
 {
     static const enum deadline lists[] = {DEADLINE_HEADER, DEADLINE_LINGER, DEADLINE_SEND,
                                           DEADLINE_BODY};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
         connection_set_deadline(open_idle(), lists[i]);
         last->deadline_from_ns = LOOP_NOW_NS - 3 * NS_PER_S / 2;
@@ -369,9 +354,8 @@ static void slow_heads_and_ended_connections_make_room(void **state)
     assert_int_equal(loop_metric(METRIC_connections_open), 2);
 }
 
-static void one_request_is_under_way(void **state)
+TEST(one_request_is_under_way)
 {
-    (void)state;
     for (int i = 0; i < 2; i++)
         shed_ask(&loop, SHORTAGE_CONNECTIONS);
     assert_ptr_equal(mailbox_next(&main_thread), &loop.shed.item);
@@ -382,9 +366,8 @@ static void one_request_is_under_way(void **state)
     assert_int_equal(take_requests(), 1);
 }
 
-static void request_in_vain_is_not_repeated_at_once(void **state)
+TEST(request_in_vain_is_not_repeated_at_once)
 {
-    (void)state;
     shed_ask(&loop, SHORTAGE_CONNECTIONS);
     shed_finish(&loop.shed.item, &loop);
     assert_int_equal(take_requests(), 1);
@@ -395,9 +378,8 @@ static void request_in_vain_is_not_repeated_at_once(void **state)
     assert_int_equal(take_requests(), 1);
 }
 
-static void request_that_closed_a_connection_resumes_the_socket(void **state)
+TEST(request_that_closed_a_connection_resumes_the_socket)
 {
-    (void)state;
     set_results(EMFILE, 0);
     loop_run();
     assert_true(finds_paused());
@@ -406,12 +388,11 @@ static void request_that_closed_a_connection_resumes_the_socket(void **state)
     assert_false(finds_paused());
 }
 
-static void visit_closes_and_returns_the_request(void **state)
+TEST(visit_closes_and_returns_the_request)
 {
     struct shed_request request = {
         .pass = loop_count_request, .reason = SHORTAGE_CONNECTIONS, .wanted = 3, .closed = 1};
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         open_idle();
     shed_visit(&request.item, &loop);
@@ -422,9 +403,8 @@ static void visit_closes_and_returns_the_request(void **state)
 
 /* The end */
 
-static void revoked_socket_is_closed(void **state)
+TEST(revoked_socket_is_closed)
 {
-    (void)state;
     assert_int_equal(loop_metric(METRIC_listen_sockets), 1);
     listen_socket_revoke(&loop, listener);
     mailbox_deliver(&loop.mailbox, &loop);
@@ -433,41 +413,13 @@ static void revoked_socket_is_closed(void **state)
     assert_true(LIST_EMPTY(&loop.listen_sockets));
 }
 
-static void socket_without_memory_is_closed(void **state)
+TEST(socket_without_memory_is_closed)
 {
     int other = eventfd(1, EFD_CLOEXEC);
 
-    (void)state;
     out_of_memory = true;
     assert_null(listen_socket_assign(&loop, other, 0));
     out_of_memory = false;
     assert_int_equal(fcntl(other, F_GETFD), -1);
     assert_null(mailbox_next(&loop.mailbox));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(all_that_wait_are_accepted),
-        TEST(open_connections_are_served_in_between),
-        TEST(connection_without_memory_is_refused),
-        TEST(socket_pauses_without_descriptors_or_memory),
-        TEST(smaller_cache_is_room_enough),
-        TEST(nothing_is_closed_after_an_accepted_connection),
-        TEST(socket_pauses_while_the_group_has_no_memory),
-        TEST(socket_waits_at_the_limit_of_connections),
-        TEST(idle_connection_makes_room_at_the_limit),
-        TEST(connections_that_are_not_idle_stay_open),
-        TEST(slow_heads_and_ended_connections_make_room),
-        TEST(one_request_is_under_way),
-        TEST(request_in_vain_is_not_repeated_at_once),
-        TEST(request_that_closed_a_connection_resumes_the_socket),
-        TEST(visit_closes_and_returns_the_request),
-        TEST(revoked_socket_is_closed),
-        TEST(socket_without_memory_is_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

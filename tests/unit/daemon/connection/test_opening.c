@@ -6,14 +6,8 @@
 #include "daemon/connection/read_buffer.h"
 #include "daemon/transaction/limits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "own_loop.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 
@@ -70,6 +64,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void send_bytes(const char *bytes, size_t length)
 {
     assert_int_equal(write(client, bytes, length), length);
@@ -116,18 +112,16 @@ static void expect_begun(const uint8_t *address, const char *left)
     assert_string_equal(bytes, left);
 }
 
-static void bytes_after_the_header_stay_in_the_socket(void **state)
+TEST(bytes_after_the_header_stay_in_the_socket)
 {
-    (void)state;
     send_bytes("PROXY TCP4 192.0.2.7 10.0.0.1 1 2\r\nGET /", HEADER_BYTES + 5);
     expect_begun((const uint8_t[]){192, 0, 2, 7}, "GET /");
     assert_false(connection->client.counted);
     assert_int_equal(loop.context.activity->state, THREAD_STATE_READ);
 }
 
-static void header_may_arrive_in_parts(void **state)
+TEST(header_may_arrive_in_parts)
 {
-    (void)state;
     send_bytes(header, CUT);
     expect_waiting(CUT);
     send_bytes(header + CUT, CUT);
@@ -138,29 +132,26 @@ static void header_may_arrive_in_parts(void **state)
     expect_begun((const uint8_t[]){192, 0, 2, 7}, "");
 }
 
-static void header_without_a_client_leaves_the_address(void **state)
+TEST(header_without_a_client_leaves_the_address)
 {
-    (void)state;
     send_bytes("PROXY UNKNOWN\r\n", 15);
     expect_begun((const uint8_t[]){127, 0, 0, 1}, "");
 }
 
-static void untrusted_peer_is_closed(void **state)
+TEST(untrusted_peer_is_closed)
 {
     static const uint8_t other[CLIENT_ADDRESS_BYTES] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
 
-    (void)state;
     close(client);
     assert_true(open_from(other));
     assert_int_equal(loop_metric(METRIC_proxy_failed_untrusted), 1);
     assert_int_equal(loop_metric(METRIC_connections_open), 1); /* the first one */
 }
 
-static void named_client_is_counted_or_turned_away(void **state)
+TEST(named_client_is_counted_or_turned_away)
 {
     char response[512] = "";
 
-    (void)state;
     config.connections_max_per_ip = 1;
     worker.client_limit = client_limit_new(&segment, 0);
     assert_non_null(worker.client_limit);
@@ -184,58 +175,51 @@ static void named_client_is_counted_or_turned_away(void **state)
     assert_int_equal(begun, 1);
 }
 
-static void header_without_memory_is_closed(void **state)
+TEST(header_without_memory_is_closed)
 {
-    (void)state;
     out_of_memory = true;
     send_bytes(header, CUT);
     out_of_memory = false;
     expect_closed(METRIC_proxy_failed_invalid, 0);
 }
 
-static void other_bytes_are_invalid(void **state)
+TEST(other_bytes_are_invalid)
 {
-    (void)state;
     send_bytes("GET / HTTP/1.1\r\n", 16);
     expect_closed(METRIC_proxy_failed_invalid, 1);
 }
 
 /* As another worker may have sent it. */
-static void bytes_read_before_cannot_be_a_whole_header(void **state)
+TEST(bytes_read_before_cannot_be_a_whole_header)
 {
-    (void)state;
     assert_true(connection_keep_unserved(connection, header, HEADER_BYTES));
     send_bytes("G", 1);
     expect_closed(METRIC_proxy_failed_invalid, 1);
 }
 
-static void end_within_the_header_is_invalid(void **state)
+TEST(end_within_the_header_is_invalid)
 {
-    (void)state;
     send_bytes(header, CUT);
     close_client();
     expect_closed(METRIC_proxy_failed_invalid, 1);
 }
 
 /* It is a check whether the port is open. */
-static void end_without_a_byte_is_not_counted(void **state)
+TEST(end_without_a_byte_is_not_counted)
 {
-    (void)state;
     close_client();
     expect_closed(METRIC_proxy_failed_invalid, 0);
 }
 
-static void reset_without_a_byte_is_not_counted(void **state)
+TEST(reset_without_a_byte_is_not_counted)
 {
-    (void)state;
     assert_int_equal(write(connection->fd, "x", 1), 1);
     close_client(); /* which has unread bytes: a reset */
     expect_closed(METRIC_proxy_failed_invalid, 0);
 }
 
-static void timeouts_are_counted(void **state)
+TEST(timeouts_are_counted)
 {
-    (void)state;
     handshake_protocol.timed_out(connection);
     expect_closed(METRIC_tls_failed_timeout, 1);
     close(client);
@@ -245,32 +229,8 @@ static void timeouts_are_counted(void **state)
     assert_int_equal(loop_metric(METRIC_connections_closed), 2);
 }
 
-static void connection_may_move_before_its_header(void **state)
+TEST(connection_may_move_before_its_header)
 {
-    (void)state;
     assert_true(connection_is_between_requests(connection));
     assert_null(proxy_protocol.drain); /* another worker can have it */
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_after_the_header_stay_in_the_socket),
-        TEST(header_may_arrive_in_parts),
-        TEST(header_without_a_client_leaves_the_address),
-        TEST(untrusted_peer_is_closed),
-        TEST(named_client_is_counted_or_turned_away),
-        TEST(header_without_memory_is_closed),
-        TEST(other_bytes_are_invalid),
-        TEST(bytes_read_before_cannot_be_a_whole_header),
-        TEST(end_within_the_header_is_invalid),
-        TEST(end_without_a_byte_is_not_counted),
-        TEST(reset_without_a_byte_is_not_counted),
-        TEST(timeouts_are_counted),
-        TEST(connection_may_move_before_its_header),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Headers of the PROXY protocol: valid, cut at each byte, too long, wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/connection/proxy_header.h"
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -106,9 +100,8 @@ static void expect_client(const struct proxy_header *header, const char *client)
     assert_string_equal(text, client);
 }
 
-static void valid_header_names_client_and_ends_before_the_next_byte(void **state)
+TEST(valid_header_names_client_and_ends_before_the_next_byte)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(valid); i++) {
         char bytes[512];
         struct proxy_header header;
@@ -124,33 +117,30 @@ static void valid_header_names_client_and_ends_before_the_next_byte(void **state
     }
 }
 
-static void header_cut_at_any_byte_is_incomplete(void **state)
+TEST(header_cut_at_any_byte_is_incomplete)
 {
     struct proxy_header header;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(valid); i++)
         for (size_t length = 0; length < valid[i].length; length++)
             if (proxy_header_parse(valid[i].bytes, length, &header) != PROXY_HEADER_INCOMPLETE)
                 fail_msg("header %zu with %zu bytes", i, length);
 }
 
-static void wrong_header_is_invalid(void **state)
+TEST(wrong_header_is_invalid)
 {
     struct proxy_header header;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
         if (proxy_header_parse(wrong[i].bytes, wrong[i].length, &header) != PROXY_HEADER_INVALID)
             fail_msg("%zu: %s", i, wrong[i].bytes);
 }
 
-static void line_has_at_most_107_bytes(void **state)
+TEST(line_has_at_most_107_bytes)
 {
     char bytes[200];
     struct proxy_header header;
 
-    (void)state;
     memset(bytes, 'x', sizeof(bytes));
     memcpy(bytes, "PROXY UNKNOWN ", 14);
     assert_int_equal(proxy_header_parse(bytes, 106, &header), PROXY_HEADER_INCOMPLETE);
@@ -159,13 +149,12 @@ static void line_has_at_most_107_bytes(void **state)
     assert_int_equal(proxy_header_parse(bytes, 108, &header), PROXY_HEADER_INVALID);
 }
 
-static void binary_header_has_a_maximum_length(void **state)
+TEST(binary_header_has_a_maximum_length)
 {
     static const size_t most = PROXY_HEADER_MAX - 16;
     char bytes[PROXY_HEADER_MAX] = SIGNATURE "\x21\x11";
     struct proxy_header header;
 
-    (void)state;
     memcpy(bytes + 16, INET, 12);
     bytes[14] = (char)(most >> 8), bytes[15] = (char)most;
     assert_int_equal(proxy_header_parse(bytes, sizeof(bytes) - 1, &header),
@@ -176,26 +165,11 @@ static void binary_header_has_a_maximum_length(void **state)
     assert_int_equal(proxy_header_parse(bytes, 16, &header), PROXY_HEADER_INVALID);
 }
 
-static void client_on_a_unix_socket_has_no_address(void **state)
+TEST(client_on_a_unix_socket_has_no_address)
 {
     char bytes[16 + 216] = SIGNATURE "\x21\x31\0\xd8";
     struct proxy_header header;
 
-    (void)state;
     assert_int_equal(proxy_header_parse(bytes, sizeof(bytes), &header), PROXY_HEADER_COMPLETE);
     assert_false(header.has_address);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(valid_header_names_client_and_ends_before_the_next_byte),
-        cmocka_unit_test(header_cut_at_any_byte_is_incomplete),
-        cmocka_unit_test(wrong_header_is_invalid),
-        cmocka_unit_test(line_has_at_most_107_bytes),
-        cmocka_unit_test(binary_header_has_a_maximum_length),
-        cmocka_unit_test(client_on_a_unix_socket_has_no_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

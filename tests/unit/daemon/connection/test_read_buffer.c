@@ -1,24 +1,17 @@
 /* The read buffer of a connection: what it keeps, how it grows, and when it counts as idle. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/read_buffer.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void keep_copies_and_empty_keep_frees(void **state)
+TEST(keep_copies_and_empty_keep_frees)
 {
     struct read_buffer *buffer = NULL;
 
-    (void)state;
     assert_true(read_buffer_keep(&buffer, "GET /", 5));
     assert_int_equal(buffer->length, 5);
     assert_memory_equal(buffer->bytes, "GET /", 5);
@@ -29,11 +22,10 @@ static void keep_copies_and_empty_keep_frees(void **state)
 }
 
 /* The served requests at the beginning are dropped; the rest overlaps its new position. */
-static void keep_of_own_tail_moves_it(void **state)
+TEST(keep_of_own_tail_moves_it)
 {
     struct read_buffer *buffer = NULL;
 
-    (void)state;
     assert_true(read_buffer_keep(&buffer, "abcdefgh", 8));
     assert_true(read_buffer_keep(&buffer, buffer->bytes + 2, 6));
     assert_int_equal(buffer->length, 6);
@@ -41,12 +33,11 @@ static void keep_of_own_tail_moves_it(void **state)
     free(buffer);
 }
 
-static void append_grows_and_keeps_content(void **state)
+TEST(append_grows_and_keeps_content)
 {
     struct read_buffer *buffer = NULL;
     char piece[1000];
 
-    (void)state;
     memset(piece, 'x', sizeof(piece));
     assert_true(read_buffer_keep(&buffer, "head", 4));
     for (int i = 0; i < 100; i++)
@@ -58,7 +49,7 @@ static void append_grows_and_keeps_content(void **state)
     free(buffer);
 }
 
-static void only_empty_lines_are_idle(void **state)
+TEST(only_empty_lines_are_idle)
 {
     static const struct {
         const char *bytes;
@@ -66,7 +57,6 @@ static void only_empty_lines_are_idle(void **state)
     } cases[] = {{"\r\n", true},    {"\r\n\r\n", true}, {"\r", false},
                  {"\r\n\r", false}, {"\n", false},      {"\r\nG", false}};
 
-    (void)state;
     assert_true(read_buffer_is_idle(NULL));
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct read_buffer *buffer = NULL;
@@ -107,11 +97,10 @@ static int set_up(void **state)
     return 0;
 }
 
-static void clock_is_read_once_per_iteration(void **state)
+TEST_WITH(clock_is_read_once_per_iteration, set_up, NULL)
 {
     uint64_t before = clock_monotonic_ns();
 
-    (void)state;
     loop_begin_iteration(&loop);
     assert_in_range(loop.context.loop_now_ns, before, clock_monotonic_ns());
     assert_int_equal(metric_get(metrics, METRIC_wakeups), 1);
@@ -121,9 +110,8 @@ static void clock_is_read_once_per_iteration(void **state)
     assert_int_equal(metric_get(metrics, METRIC_wakeups), 1);
 }
 
-static void bytes_read_ahead_are_served_once(void **state)
+TEST_WITH(bytes_read_ahead_are_served_once, set_up, NULL)
 {
-    (void)state;
     loop_enter(&loop);
     assert_true(loop.context.loop_now_ns > 0);
     loop.ahead = (struct read_ahead){&connection, bytes, sizeof(bytes)};
@@ -132,18 +120,4 @@ static void bytes_read_ahead_are_served_once(void **state)
     assert_null(loop.ahead.connection);
     loop_enter(&loop);
     assert_int_equal(served, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keep_copies_and_empty_keep_frees),
-        cmocka_unit_test(keep_of_own_tail_moves_it),
-        cmocka_unit_test(append_grows_and_keeps_content),
-        cmocka_unit_test(only_empty_lines_are_idle),
-        cmocka_unit_test_setup(clock_is_read_once_per_iteration, set_up),
-        cmocka_unit_test_setup(bytes_read_ahead_are_served_once, set_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

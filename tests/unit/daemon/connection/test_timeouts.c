@@ -4,13 +4,7 @@
 #include "common/clock.h"
 #include "common/segment_writer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdlib.h>
@@ -148,6 +142,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void pass_time(uint64_t ns)
 {
     loop.context.loop_now_ns += ns;
@@ -160,11 +156,10 @@ static void run_loop(void)
 
 /* Events */
 
-static void unread_bytes_are_in_the_socket_or_the_transport(void **state)
+TEST(unread_bytes_are_in_the_socket_or_the_transport)
 {
     char byte;
 
-    (void)state;
     assert_false(connection_has_unread(&connections[0]));
     connections[0].buffered = true;
     assert_true(connection_has_unread(&connections[0]));
@@ -183,9 +178,8 @@ static void expect_watching(short what)
     assert_int_equal(event_pending(&connections[0].event, EV_READ | EV_WRITE, NULL), what);
 }
 
-static void only_the_wanted_event_is_watched(void **state)
+TEST(only_the_wanted_event_is_watched)
 {
-    (void)state;
     connection_watch(&connections[0], EV_READ);
     expect_watching(EV_READ);
     run_loop();
@@ -203,9 +197,8 @@ static void only_the_wanted_event_is_watched(void **state)
     expect_watching(0);
 }
 
-static void buffered_bytes_are_an_event(void **state)
+TEST(buffered_bytes_are_an_event)
 {
-    (void)state;
     connections[0].buffered = true;
     connection_watch(&connections[0], EV_READ);
     run_loop();
@@ -225,9 +218,8 @@ static void buffered_bytes_are_an_event(void **state)
 
 /* Deadlines */
 
-static void connection_moves_to_the_end_of_the_list(void **state)
+TEST(connection_moves_to_the_end_of_the_list)
 {
-    (void)state;
     connections[0].idle = true;
     connection_wait(&connections[0], EV_READ, DEADLINE_BODY);
     pass_time(1);
@@ -245,9 +237,8 @@ static void connection_moves_to_the_end_of_the_list(void **state)
     assert_int_equal(connections[0].deadline, DEADLINE_BODY);
 }
 
-static void deadline_restarts_at_most_once_a_second(void **state)
+TEST(deadline_restarts_at_most_once_a_second)
 {
-    (void)state;
     pass_time(NS_PER_S - 1);
     connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
     assert_int_equal(connections[0].deadline_from_ns, START_NS);
@@ -260,9 +251,8 @@ static void deadline_restarts_at_most_once_a_second(void **state)
     assert_int_equal(connections[1].deadline_from_ns, START_NS + NS_PER_S);
 }
 
-static void connection_is_active_for_two_seconds_after_a_request(void **state)
+TEST(connection_is_active_for_two_seconds_after_a_request)
 {
-    (void)state;
     assert_false(connection_is_active(&connections[0])); /* no request yet */
     connections[0].client.requests = connections[1].client.requests = 1;
     connections[1].idle = true;
@@ -303,9 +293,8 @@ static bool is_fast_enough(int bytes)
     return connections[0].deadline_from_ns == loop.context.loop_now_ns;
 }
 
-static void client_that_takes_nothing_for_five_seconds_is_stalled(void **state)
+TEST(client_that_takes_nothing_for_five_seconds_is_stalled)
 {
-    (void)state;
     begin_response(5000);
     pass_time(5 * NS_PER_S - 1);
     connection_set_deadline(&connections[1], DEADLINE_SEND);
@@ -321,9 +310,8 @@ static void client_that_takes_nothing_for_five_seconds_is_stalled(void **state)
     assert_int_equal(connections_count_stalled(&loop), 2);
 }
 
-static void slow_client_keeps_its_deadline(void **state)
+TEST(slow_client_keeps_its_deadline)
 {
-    (void)state;
     begin_response(5000);
     pass_time(SEND_MS * NS_PER_MS);
     assert_false(is_fast_enough(4001)); /* 999 of 1000 bytes */
@@ -333,9 +321,8 @@ static void slow_client_keeps_its_deadline(void **state)
     assert_true(is_fast_enough(4001)); /* only SEND stays */
 }
 
-static void fast_client_has_its_deadline_restarted(void **state)
+TEST(fast_client_has_its_deadline_restarted)
 {
-    (void)state;
     begin_response(5000);
     pass_time(SEND_MS * NS_PER_MS - NS_PER_MS);
     assert_true(is_fast_enough(5000)); /* too early to say */
@@ -348,9 +335,8 @@ static void fast_client_has_its_deadline_restarted(void **state)
     assert_int_equal(connections[0].send_bytes, 4000);
 }
 
-static void client_that_has_everything_is_not_slow(void **state)
+TEST(client_that_has_everything_is_not_slow)
 {
-    (void)state;
     begin_response(1);
     pass_time(SEND_MS * NS_PER_MS);
     assert_true(is_fast_enough(0));
@@ -358,9 +344,8 @@ static void client_that_has_everything_is_not_slow(void **state)
     assert_true(is_fast_enough(1)); /* more than was counted */
 }
 
-static void next_response_is_measured_on_its_own(void **state)
+TEST(next_response_is_measured_on_its_own)
 {
-    (void)state;
     begin_response(5000);
     connection_count_sent(&connections[0], 1, false);
     assert_int_equal(connections[0].send_from_ns, START_NS);
@@ -372,9 +357,8 @@ static void next_response_is_measured_on_its_own(void **state)
 
 /* The log ring */
 
-static void connections_wait_for_the_log_together(void **state)
+TEST(connections_wait_for_the_log_together)
 {
-    (void)state;
     connection_watch(&connections[0], EV_READ);
     connection_wait_for_log(&connections[0]);
     expect_watching(0);
@@ -393,9 +377,8 @@ static void connections_wait_for_the_log_together(void **state)
     assert_int_equal(loop.context.log_wait_from_ns, 0);
 }
 
-static void connection_that_fills_the_log_stops_the_others(void **state)
+TEST(connection_that_fills_the_log_stops_the_others)
 {
-    (void)state;
     connection_wait_for_log(&connections[0]);
     connection_wait_for_log(&connections[1]);
     log_fills = true;
@@ -411,7 +394,7 @@ static void connection_that_fills_the_log_stops_the_others(void **state)
 
 /* Expiry */
 
-static void each_deadline_has_its_time(void **state)
+TEST(each_deadline_has_its_time)
 {
     static const struct {
         enum deadline deadline;
@@ -425,7 +408,6 @@ static void each_deadline_has_its_time(void **state)
         {DEADLINE_LINGER, 3000, 0},
     };
 
-    (void)state;
     connection_set_deadline(&connections[1], DEADLINE_NONE);
     connection_set_deadline(&connections[2], DEADLINE_NONE);
     for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
@@ -448,9 +430,8 @@ static void each_deadline_has_its_time(void **state)
     assert_int_equal(timed_out[0] + timed_out[1] + timed_out[2], 1);
 }
 
-static void all_that_are_late_time_out(void **state)
+TEST(all_that_are_late_time_out)
 {
-    (void)state;
     pass_time((KEEPALIVE_MS + 1000) * NS_PER_MS);
     connection_set_deadline(&connections[1], DEADLINE_KEEPALIVE);
     timeouts_expire(&loop);
@@ -460,9 +441,8 @@ static void all_that_are_late_time_out(void **state)
 }
 
 /* Without an event, because little of the socket's buffer is free. */
-static void client_that_has_received_bytes_has_its_deadline_restarted(void **state)
+TEST(client_that_has_received_bytes_has_its_deadline_restarted)
 {
-    (void)state;
     begin_response(5000);
     unsent = 3000;
     pass_time((SEND_MS + 1000) * NS_PER_MS);
@@ -479,9 +459,8 @@ static void client_that_has_received_bytes_has_its_deadline_restarted(void **sta
 }
 
 /* A close would lose the rest if it sent anything. */
-static void client_that_receives_the_rest_lets_the_connection_linger(void **state)
+TEST(client_that_receives_the_rest_lets_the_connection_linger)
 {
-    (void)state;
     connection_set_deadline(&connections[1], DEADLINE_NONE);
     connection_set_deadline(&connections[2], DEADLINE_NONE);
     connection_set_deadline(&connections[0], DEADLINE_LINGER);
@@ -497,9 +476,8 @@ static void client_that_receives_the_rest_lets_the_connection_linger(void **stat
 }
 
 /* It takes fewer bytes than min_send_rate. */
-static void lingering_client_that_is_too_slow_times_out(void **state)
+TEST(lingering_client_that_is_too_slow_times_out)
 {
-    (void)state;
     connection_set_deadline(&connections[1], DEADLINE_NONE);
     connection_set_deadline(&connections[2], DEADLINE_NONE);
     connection_set_deadline(&connections[0], DEADLINE_LINGER);
@@ -514,9 +492,8 @@ static void lingering_client_that_is_too_slow_times_out(void **state)
     assert_int_equal(timed_out[0], 1);
 }
 
-static void client_that_is_too_slow_times_out(void **state)
+TEST(client_that_is_too_slow_times_out)
 {
-    (void)state;
     begin_response(5000);
     unsent = 4999;
     pass_time((SEND_MS + 1000) * NS_PER_MS);
@@ -525,9 +502,8 @@ static void client_that_is_too_slow_times_out(void **state)
     assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 1);
 }
 
-static void request_that_has_arrived_is_read_before_it_times_out(void **state)
+TEST(request_that_has_arrived_is_read_before_it_times_out)
 {
-    (void)state;
     consumes = true;
     connection_set_deadline(&connections[0], DEADLINE_HEADER);
     connection_set_deadline(&connections[1], DEADLINE_HEADER);
@@ -541,44 +517,12 @@ static void request_that_has_arrived_is_read_before_it_times_out(void **state)
 }
 
 /* Without a limit it would be read for ever. */
-static void client_that_keeps_sending_times_out(void **state)
+TEST(client_that_keeps_sending_times_out)
 {
-    (void)state;
     connection_set_deadline(&connections[0], DEADLINE_HEADER);
     assert_int_equal(write(client[0], "x", 1), 1);
     pass_time(HEADER_MS * NS_PER_MS);
     timeouts_expire(&loop);
     assert_int_equal(ready[0], 64);
     assert_int_equal(timed_out[0], 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(unread_bytes_are_in_the_socket_or_the_transport),
-        TEST(only_the_wanted_event_is_watched),
-        TEST(buffered_bytes_are_an_event),
-        TEST(connection_moves_to_the_end_of_the_list),
-        TEST(deadline_restarts_at_most_once_a_second),
-        TEST(connection_is_active_for_two_seconds_after_a_request),
-        TEST(client_that_takes_nothing_for_five_seconds_is_stalled),
-        TEST(slow_client_keeps_its_deadline),
-        TEST(fast_client_has_its_deadline_restarted),
-        TEST(client_that_has_everything_is_not_slow),
-        TEST(next_response_is_measured_on_its_own),
-        TEST(connections_wait_for_the_log_together),
-        TEST(connection_that_fills_the_log_stops_the_others),
-        TEST(each_deadline_has_its_time),
-        TEST(all_that_are_late_time_out),
-        TEST(client_that_has_received_bytes_has_its_deadline_restarted),
-        TEST(client_that_receives_the_rest_lets_the_connection_linger),
-        TEST(lingering_client_that_is_too_slow_times_out),
-        TEST(client_that_is_too_slow_times_out),
-        TEST(request_that_has_arrived_is_read_before_it_times_out),
-        TEST(client_that_keeps_sending_times_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

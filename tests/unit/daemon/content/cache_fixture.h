@@ -2,16 +2,10 @@
 #ifndef TESTS_CACHE_FIXTURE_H
 #define TESTS_CACHE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/thread_cache.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>

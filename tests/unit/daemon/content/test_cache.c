@@ -5,12 +5,11 @@
 
 #include <pthread.h>
 
-static void inserted_entry_is_found_until_invalidated(void **state)
+TEST(inserted_entry_is_found_until_invalidated)
 {
     struct fixture fixture;
     struct cache_entry *entry;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     assert_false(has(fixture.cache, "/a"));
     assert_true(put(fixture.cache, "/a", KIB));
@@ -27,13 +26,12 @@ static void inserted_entry_is_found_until_invalidated(void **state)
     close_fixture(&fixture);
 }
 
-static void second_entry_of_path_replaces_first(void **state)
+TEST(second_entry_of_path_replaces_first)
 {
     struct fixture fixture;
     struct thing *first, *second;
     struct cache_entry *found;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     first = new_thing("/a", KIB);
     second = new_thing("/a", 2 * KIB);
@@ -49,12 +47,11 @@ static void second_entry_of_path_replaces_first(void **state)
     close_fixture(&fixture);
 }
 
-static void bytes_are_bounded(void **state)
+TEST(bytes_are_bounded)
 {
     struct fixture fixture;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     assert_false(put(fixture.cache, "/huge", 65 * KIB));
     for (int i = 0; i < 200; i++) {
@@ -70,12 +67,11 @@ static void bytes_are_bounded(void **state)
     close_fixture(&fixture);
 }
 
-static void entries_are_bounded(void **state)
+TEST(entries_are_bounded)
 {
     struct fixture fixture;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
     for (int i = 0; i < 3 * ENTRIES; i++) {
         snprintf(path, sizeof(path), "/%d", i);
@@ -90,13 +86,12 @@ static void entries_are_bounded(void **state)
  * While evicted entries are still referenced, new ones are not stored if they would exceed the
  * budget.
  */
-static void held_entries_count_until_released(void **state)
+TEST(held_entries_count_until_released)
 {
     struct fixture fixture;
     struct cache_entry *held[6];
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     for (int i = 0; i < 6; i++) {
         snprintf(path, sizeof(path), "/held%d", i);
@@ -116,7 +111,7 @@ static void held_entries_count_until_released(void **state)
 }
 
 /* A thread cache keeps evicted entries until it is swept; meanwhile there is room for new ones. */
-static void evicted_entries_leave_room_for_new_ones(void **state)
+TEST(evicted_entries_leave_room_for_new_ones)
 {
     struct fixture fixture;
     struct thread_cache *cache;
@@ -124,7 +119,6 @@ static void evicted_entries_leave_room_for_new_ones(void **state)
     char path[16];
     int sweeps = 0;
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     cache = new_thread_cache(&fixture, 1);
     for (int i = 0; i < 10 * ENTRIES; i++) {
@@ -142,12 +136,11 @@ static void evicted_entries_leave_room_for_new_ones(void **state)
     close_fixture(&fixture);
 }
 
-static void descriptors_have_a_limit_of_their_own(void **state)
+TEST(descriptors_have_a_limit_of_their_own)
 {
     struct fixture fixture;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     put(fixture.cache, "/memory", KIB);
     for (int i = 0; i < DESCRIPTORS + 2; i++) {
@@ -164,14 +157,13 @@ static void descriptors_have_a_limit_of_their_own(void **state)
     close_fixture(&fixture);
 }
 
-static void unused_descriptors_are_closed(void **state)
+TEST(unused_descriptors_are_closed)
 {
     struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *used;
     uint64_t seen = 0;
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     cache = new_thread_cache(&fixture, 1);
     put(fixture.cache, "/memory", KIB);
@@ -195,11 +187,10 @@ static void unused_descriptors_are_closed(void **state)
     close_fixture(&fixture);
 }
 
-static void purge_of_path_removes_its_variants(void **state)
+TEST(purge_of_path_removes_its_variants)
 {
     struct fixture fixture;
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     put(fixture.cache, "/a", KIB);
     put(fixture.cache, "/a//gzip", KIB);
@@ -211,12 +202,11 @@ static void purge_of_path_removes_its_variants(void **state)
     close_fixture(&fixture);
 }
 
-static void shed_evicts_half_of_the_memory(void **state)
+TEST(shed_evicts_half_of_the_memory)
 {
     struct fixture fixture;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     for (int i = 0; i < 16; i++) {
         snprintf(path, sizeof(path), "/%d", i);
@@ -239,11 +229,10 @@ static bool must_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_
            cache_claim_check(entry, now_ns, max_age_ns);
 }
 
-static void only_one_caller_claims_a_due_check(void **state)
+TEST(only_one_caller_claims_a_due_check)
 {
     struct thing *thing = new_thing("/a", KIB); /* at 1000 */
 
-    (void)state;
     assert_false(must_check(&thing->entry, 1749, 1000));
     assert_true(must_check(&thing->entry, 1750, 1000));
     assert_false(must_check(&thing->entry, 1750, 1000)); /* claimed already */
@@ -254,11 +243,10 @@ static void only_one_caller_claims_a_due_check(void **state)
 }
 
 /* The clock of a loop iteration that began before another thread's check. */
-static void check_is_due_if_clock_is_older_than_last_check(void **state)
+TEST(check_is_due_if_clock_is_older_than_last_check)
 {
     struct thing *thing = new_thing("/a", KIB); /* at 1000 */
 
-    (void)state;
     assert_true(must_check(&thing->entry, 999, 0));
     assert_true(must_check(&thing->entry, 1000, 0));
     assert_true(cache_check_is_due(&thing->entry, 999, 1000));
@@ -267,11 +255,10 @@ static void check_is_due_if_clock_is_older_than_last_check(void **state)
 }
 
 /* The caller that has claimed the check may be delayed. */
-static void entry_over_max_age_is_not_served_unchecked(void **state)
+TEST(entry_over_max_age_is_not_served_unchecked)
 {
     struct thing *thing = new_thing("/a", KIB); /* at 1000 */
 
-    (void)state;
     assert_true(must_check(&thing->entry, 1800, 1000));
     assert_false(must_check(&thing->entry, 1999, 1000));
     assert_true(must_check(&thing->entry, 2000, 1000));
@@ -335,12 +322,11 @@ static void *race(void *argument)
     return NULL;
 }
 
-static void cache_is_safe_for_concurrent_threads(void **state)
+TEST(cache_is_safe_for_concurrent_threads)
 {
     struct fixture fixture;
     struct racer racer[THREADS];
 
-    (void)state;
     open_fixture(&fixture, 32 * KIB, &cache_policy_sieve);
     for (uint32_t i = 0; i < THREADS; i++) {
         racer[i] = (struct racer){.fixture = &fixture, .slot = i};
@@ -355,7 +341,7 @@ static void cache_is_safe_for_concurrent_threads(void **state)
 
 /* Flush, purge, resize */
 
-static void purge_removes_path_or_prefix(void **state)
+TEST(purge_removes_path_or_prefix)
 {
     static const struct {
         const char *path;
@@ -363,7 +349,6 @@ static void purge_removes_path_or_prefix(void **state)
     } cases[] = {{"/a", 1}, {"/a/", 2}, {"/a*", 4}, {"/", 5}, {"*", 5}, {"/a/b/c", 0}, {"/x", 0}};
     static const char *const paths[] = {"/a", "/a/b", "/a/c", "/ab", "/b"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct fixture fixture;
         size_t left = 0;
@@ -380,12 +365,11 @@ static void purge_removes_path_or_prefix(void **state)
     }
 }
 
-static void entry_loaded_before_flush_is_not_stored(void **state)
+TEST(entry_loaded_before_flush_is_not_stored)
 {
     struct fixture fixture;
     struct thing *early, *late;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     early = new_thing("/early", 100);
     assert_true(put(fixture.cache, "/a", 100));
@@ -402,11 +386,10 @@ static void entry_loaded_before_flush_is_not_stored(void **state)
     close_fixture(&fixture);
 }
 
-static void smaller_limit_evicts_at_once(void **state)
+TEST(smaller_limit_evicts_at_once)
 {
     struct fixture fixture;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     for (int i = 0; i < 10; i++) {
         char path[16];
@@ -429,12 +412,11 @@ static void smaller_limit_evicts_at_once(void **state)
 
 /* The limits, at their last byte */
 
-static void entry_may_fill_the_share_of_live_entries(void **state)
+TEST(entry_may_fill_the_share_of_live_entries)
 {
     struct fixture fixture;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     for (int i = 0; i < 14; i++) {
         snprintf(path, sizeof(path), "/%d", i);
@@ -459,12 +441,11 @@ static struct cache_entry *put_stale(struct fixture *fixture, const char *path, 
     return &thing->entry;
 }
 
-static void stale_entries_leave_the_rest_of_the_memory(void **state)
+TEST(stale_entries_leave_the_rest_of_the_memory)
 {
     struct fixture fixture;
     struct cache_entry *stale;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     stale = put_stale(&fixture, "/a", 8 * KIB + 1);
     assert_false(put(fixture.cache, "/b", 56 * KIB));
@@ -475,12 +456,11 @@ static void stale_entries_leave_the_rest_of_the_memory(void **state)
     close_fixture(&fixture);
 }
 
-static void stale_entries_keep_their_slots(void **state)
+TEST(stale_entries_keep_their_slots)
 {
     struct fixture fixture;
     struct cache_entry **stale = calloc(cache_slots(ENTRIES), sizeof(struct cache_entry *));
 
-    (void)state;
     assert_non_null(stale);
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     for (uint32_t i = 0; i < cache_slots(ENTRIES); i++)
@@ -495,14 +475,13 @@ static void stale_entries_keep_their_slots(void **state)
 }
 
 /* More than a sixteenth of the memory, or half of the spare slots. */
-static void stale_entries_need_a_sweep(void **state)
+TEST(stale_entries_need_a_sweep)
 {
     enum { SPARE = 20 };
     struct fixture fixture;
     struct cache_entry *stale[SPARE];
     uint64_t seen = 0;
 
-    (void)state;
     assert_int_equal(cache_slots(ENTRIES), ENTRIES + SPARE);
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     for (uint32_t i = 0; i < SPARE / 2; i++)
@@ -522,11 +501,10 @@ static void stale_entries_need_a_sweep(void **state)
     close_fixture(&fixture);
 }
 
-static void allowance_limits_new_entries(void **state)
+TEST(allowance_limits_new_entries)
 {
     struct fixture fixture;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     cache_allow(fixture.cache, 100);
     assert_true(put(fixture.cache, "/a", 60));
@@ -539,12 +517,11 @@ static void allowance_limits_new_entries(void **state)
     close_fixture(&fixture);
 }
 
-static void removed_entry_is_freed_after_its_last_reference(void **state)
+TEST(removed_entry_is_freed_after_its_last_reference)
 {
     struct fixture fixture;
     struct cache_entry *stale;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     assert_true(put(fixture.cache, "/b", 1));
     assert_false(cache_frees_soon(fixture.cache));
@@ -559,13 +536,12 @@ static void removed_entry_is_freed_after_its_last_reference(void **state)
     close_fixture(&fixture);
 }
 
-static void slot_is_published(void **state)
+TEST(slot_is_published)
 {
     struct fixture fixture;
     struct cache_entry *entry;
     const struct segment_cache_entry *published;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     assert_true(put(fixture.cache, "/a", 7));
     entry = cache_find(fixture.cache, 0, "/a", 2);
@@ -579,36 +555,4 @@ static void slot_is_published(void **state)
     cache_release(fixture.cache, entry);
     assert_int_equal(published->state, CACHE_SLOT_FREE);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(purge_removes_path_or_prefix),
-        cmocka_unit_test(entry_loaded_before_flush_is_not_stored),
-        cmocka_unit_test(smaller_limit_evicts_at_once),
-        cmocka_unit_test(inserted_entry_is_found_until_invalidated),
-        cmocka_unit_test(second_entry_of_path_replaces_first),
-        cmocka_unit_test(bytes_are_bounded),
-        cmocka_unit_test(entries_are_bounded),
-        cmocka_unit_test(held_entries_count_until_released),
-        cmocka_unit_test(evicted_entries_leave_room_for_new_ones),
-        cmocka_unit_test(descriptors_have_a_limit_of_their_own),
-        cmocka_unit_test(unused_descriptors_are_closed),
-        cmocka_unit_test(purge_of_path_removes_its_variants),
-        cmocka_unit_test(shed_evicts_half_of_the_memory),
-        cmocka_unit_test(only_one_caller_claims_a_due_check),
-        cmocka_unit_test(check_is_due_if_clock_is_older_than_last_check),
-        cmocka_unit_test(entry_over_max_age_is_not_served_unchecked),
-        cmocka_unit_test(entry_may_fill_the_share_of_live_entries),
-        cmocka_unit_test(stale_entries_leave_the_rest_of_the_memory),
-        cmocka_unit_test(stale_entries_keep_their_slots),
-        cmocka_unit_test(stale_entries_need_a_sweep),
-        cmocka_unit_test(allowance_limits_new_entries),
-        cmocka_unit_test(removed_entry_is_freed_after_its_last_reference),
-        cmocka_unit_test(slot_is_published),
-        cmocka_unit_test(cache_is_safe_for_concurrent_threads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

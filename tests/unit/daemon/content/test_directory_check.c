@@ -1,19 +1,15 @@
 #include "daemon/content/files.h"
 
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { PATIENCE_NS = 1000, LATER_S = 60 };
 
@@ -53,6 +49,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static int64_t later(void)
 {
     return (int64_t)time(NULL) + LATER_S;
@@ -72,7 +70,7 @@ static void make_new(struct place *place)
     close(fd);
 }
 
-static void state_changes_when_a_name_is_added(void **state)
+TEST(state_changes_when_a_name_is_added)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -83,7 +81,7 @@ static void state_changes_when_a_name_is_added(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 4 * PATIENCE_NS, later()), before);
 }
 
-static void state_is_reused_until_max_age(void **state)
+TEST(state_is_reused_until_max_age)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -96,7 +94,7 @@ static void state_is_reused_until_max_age(void **state)
 }
 
 /* The clock of a loop iteration does not advance, even if a request arrives during it. */
-static void state_is_not_reused_with_max_age_0(void **state)
+TEST(state_is_not_reused_with_max_age_0)
 {
     struct place *place = *state;
     uint64_t before;
@@ -108,7 +106,7 @@ static void state_is_not_reused_with_max_age_0(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 1, later()), before);
 }
 
-static void directories_have_different_states(void **state)
+TEST(directories_have_different_states)
 {
     struct place *place = *state;
     uint64_t root = look_at(place, "/x.html", 1, later());
@@ -123,7 +121,7 @@ static void directories_have_different_states(void **state)
 }
 
 /* Another directory under the same name, such as a new release of a site. */
-static void replaced_directory_changes_the_state(void **state)
+TEST(replaced_directory_changes_the_state)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -133,7 +131,7 @@ static void replaced_directory_changes_the_state(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), before);
 }
 
-static void recently_changed_directory_has_no_state(void **state)
+TEST(recently_changed_directory_has_no_state)
 {
     struct place *place = *state;
 
@@ -143,7 +141,7 @@ static void recently_changed_directory_has_no_state(void **state)
 }
 
 /* FAT has timestamps in steps of two seconds. */
-static void directory_is_settled_after_four_seconds(void **state)
+TEST(directory_is_settled_after_four_seconds)
 {
     struct place *place = *state;
     struct stat status;
@@ -155,7 +153,7 @@ static void directory_is_settled_after_four_seconds(void **state)
 }
 
 /* Two sites. */
-static void roots_have_different_states(void **state)
+TEST(roots_have_different_states)
 {
     struct place *place = *state;
     struct files_root other = place->root;
@@ -171,7 +169,7 @@ static void roots_have_different_states(void **state)
     assert_int_equal(open_descriptors(), descriptors); /* of one directory */
 }
 
-static void path_over_255_bytes_has_no_state(void **state)
+TEST(path_over_255_bytes_has_no_state)
 {
     struct place *place = *state;
     char path[sizeof(place->look.path) + 8];
@@ -192,7 +190,7 @@ static void path_over_255_bytes_has_no_state(void **state)
     }
 }
 
-static void missing_directory_has_no_state(void **state)
+TEST(missing_directory_has_no_state)
 {
     struct place *place = *state;
     char path[DIRECTORY_CHECK_PATH_MAX + 8];
@@ -206,7 +204,7 @@ static void missing_directory_has_no_state(void **state)
     assert_int_equal(place->look.fd, -1);
 }
 
-static void directory_is_closed_after_max_age(void **state)
+TEST(directory_is_closed_after_max_age)
 {
     struct place *place = *state;
 
@@ -215,25 +213,4 @@ static void directory_is_closed_after_max_age(void **state)
     assert_true(place->look.fd >= 0);
     directory_check_expire(&place->look, 1 + PATIENCE_NS);
     assert_int_equal(place->look.fd, -1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(directory_is_settled_after_four_seconds),
-        TEST(roots_have_different_states),
-        TEST(path_over_255_bytes_has_no_state),
-        TEST(state_changes_when_a_name_is_added),
-        TEST(state_is_reused_until_max_age),
-        TEST(directories_have_different_states),
-        TEST(replaced_directory_changes_the_state),
-        TEST(recently_changed_directory_has_no_state),
-        TEST(missing_directory_has_no_state),
-        TEST(state_is_not_reused_with_max_age_0),
-        TEST(directory_is_closed_after_max_age),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,9 @@
  * Opening below a root: one table of paths, with openat2() and where it is denied. The tree is in a
  * temporary directory.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/content/files.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -242,6 +235,8 @@ static int remove_tree(void **state)
     return system(command) == 0 ? 0 : -1;
 }
 
+const struct test_fixture test_group_fixture = {make_tree, remove_tree};
+
 struct files_case {
     const char *path;
     int error;
@@ -415,9 +410,8 @@ static void try_all(enum files_effort effort)
     }
 }
 
-static void paths_stay_below_the_root(void **state)
+TEST(paths_stay_below_the_root)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(openat2_errors); i++) {
         openat2_error = openat2_errors[i];
         try_all(FILES_MAY_BLOCK);
@@ -427,9 +421,8 @@ static void paths_stay_below_the_root(void **state)
 }
 
 /* Linux 5.6 to 5.11 */
-static void without_resolve_cached_the_lookup_may_block(void **state)
+TEST(without_resolve_cached_the_lookup_may_block)
 {
-    (void)state;
     no_resolve_cached = true;
     try_all(FILES_CACHED_ONLY);
     no_resolve_cached = false;
@@ -468,11 +461,10 @@ static void try_links(enum files_effort effort)
     }
 }
 
-static void links_are_followed_by_policy(void **state)
+TEST(links_are_followed_by_policy)
 {
     int before = dup(0), after;
 
-    (void)state;
     close(before);
     for (size_t i = 0; i < ARRAY_LENGTH(openat2_errors); i++) {
         openat2_error = openat2_errors[i];
@@ -501,12 +493,11 @@ static pid_t start_renaming(void)
 }
 
 /* The kernel gives up resolving ".." below a directory while any file of the system is renamed. */
-static void links_are_followed_during_renames(void **state)
+TEST(links_are_followed_during_renames)
 {
     enum { LOOKUPS = 20000 };
     pid_t pid;
 
-    (void)state;
     make_file(base_fd, "moving", "", 0644);
     pid = start_renaming();
     root.links = FILES_LINKS_INSIDE;
@@ -521,11 +512,10 @@ static void links_are_followed_during_renames(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void file_is_found_while_its_root_is_renamed(void **state)
+TEST(file_is_found_while_its_root_is_renamed)
 {
     struct file file;
 
-    (void)state;
     openat2_error = ENOSYS;
     root_is_moved = true;
     assert_int_equal(files_find(&root, "/file", FILES_MAY_BLOCK, &file), 0);
@@ -537,12 +527,11 @@ static void file_is_found_while_its_root_is_renamed(void **state)
 
 /* Without openat2(), the path that the kernel gives is compared; it then ends with " (deleted)". */
 /* A root that was removed may be made again, unlike a file. */
-static void file_below_a_removed_root_is_stale(void **state)
+TEST(file_below_a_removed_root_is_stale)
 {
     struct files_root removed;
     struct file file;
 
-    (void)state;
     assert_int_equal(mkdirat(base_fd, "removed", 0755), 0);
     removed = root_at(openat(base_fd, "removed", O_PATH | O_DIRECTORY));
     assert_int_equal(files_find(&removed, "/file", FILES_MAY_BLOCK, &file), ENOENT);
@@ -552,11 +541,10 @@ static void file_below_a_removed_root_is_stale(void **state)
     close(removed.fd);
 }
 
-static void file_that_is_replaced_meanwhile_is_found(void **state)
+TEST(file_that_is_replaced_meanwhile_is_found)
 {
     struct file file;
 
-    (void)state;
     openat2_error = ENOSYS;
     make_file(root_fd, "replaced", "old", 0644);
     replacements = 2;
@@ -567,7 +555,7 @@ static void file_that_is_replaced_meanwhile_is_found(void **state)
     openat2_error = 0;
 }
 
-static void names_with_dot_are_hidden(void **state)
+TEST(names_with_dot_are_hidden)
 {
     static const struct {
         const char *path;
@@ -586,12 +574,11 @@ static void names_with_dot_are_hidden(void **state)
         {"/a./b", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         assert_int_equal(files_is_hidden(paths[i].path), paths[i].hidden);
 }
 
-static void magic_links_are_not_followed(void **state)
+TEST(magic_links_are_not_followed)
 {
     static const char *const paths[] = {"/exe",  "/cwd",  "/cwd/", "/root/etc/passwd",
                                         "/fd/0", "/cwd/x"};
@@ -599,7 +586,6 @@ static void magic_links_are_not_followed(void **state)
     const struct files_root root_of_proc = root_at(proc);
     struct file file;
 
-    (void)state;
     assert_true(proc >= 0);
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         for (size_t j = 0; j < ARRAY_LENGTH(openat2_errors); j++) {
@@ -612,13 +598,12 @@ static void magic_links_are_not_followed(void **state)
     close(proc);
 }
 
-static void device_is_eacces(void **state)
+TEST(device_is_eacces)
 {
     int dev = open("/dev", O_PATH | O_DIRECTORY);
     const struct files_root root_of_dev = root_at(dev);
     struct file file;
 
-    (void)state;
     assert_true(dev >= 0);
     for (size_t i = 0; i < ARRAY_LENGTH(openat2_errors); i++) {
         openat2_error = openat2_errors[i];
@@ -629,14 +614,13 @@ static void device_is_eacces(void **state)
 }
 
 /* Neither way opens it for reading, which would wake a writer of the FIFO or move a tape. */
-static void special_file_is_never_opened(void **state)
+TEST(special_file_is_never_opened)
 {
     static const char *const paths[] = {"/fifo", "/device", "/link-fifo"};
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     char event[512], path[sizeof(base) + 16];
     struct file file;
 
-    (void)state;
     assert_true(watch >= 0);
     if (geteuid() == 0)
         assert_int_equal(mknodat(root_fd, "device", S_IFCHR | 0666, makedev(1, 3)), 0);
@@ -661,11 +645,10 @@ static void special_file_is_never_opened(void **state)
 }
 
 /* The lowest free descriptor is the same before and after all cases. */
-static void all_descriptors_are_closed(void **state)
+TEST(all_descriptors_are_closed)
 {
     int before = dup(0), after;
 
-    (void)state;
     close(before);
     openat2_error = ENOSYS;
     try_all(FILES_MAY_BLOCK);
@@ -676,12 +659,11 @@ static void all_descriptors_are_closed(void **state)
     assert_int_equal(after, before);
 }
 
-static void out_of_descriptors_is_emfile(void **state)
+TEST(out_of_descriptors_is_emfile)
 {
     struct rlimit usual, none;
     struct file file;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
     for (size_t i = 0; i < ARRAY_LENGTH(openat2_errors); i++) {
@@ -696,13 +678,12 @@ static void out_of_descriptors_is_emfile(void **state)
     openat2_error = 0;
 }
 
-static void read_returns_what_pread_does(void **state)
+TEST(read_returns_what_pread_does)
 {
     static const enum files_effort efforts[] = {FILES_MAY_BLOCK, FILES_CACHED_ONLY};
     struct file file;
     char content[16];
 
-    (void)state;
     assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written, so in the page cache */
         assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 0, efforts[i]),
@@ -722,14 +703,13 @@ static void read_returns_what_pread_does(void **state)
 }
 
 /* A file system without RWF_NOWAIT is remembered by its device. */
-static void read_without_nowait_may_block(void **state)
+TEST(read_without_nowait_may_block)
 {
     enum { DEVICE = 1000, DEVICES_MAX = 16 };
     static const int errors[] = {EOPNOTSUPP, ENOSYS};
     struct file file;
     char byte;
 
-    (void)state;
     assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
     nowait_reads = 0;
     files_read(file.fd, DEVICE, &byte, 1, 0, FILES_MAY_BLOCK);
@@ -748,7 +728,7 @@ static void read_without_nowait_may_block(void **state)
     close(file.fd);
 }
 
-static void errno_maps_to_status(void **state)
+TEST(errno_maps_to_status)
 {
     static const struct {
         int error, status;
@@ -758,31 +738,6 @@ static void errno_maps_to_status(void **state)
         {EAGAIN, 503}, {EBUSY, 503},   {EIO, 500},          {EBADF, 500},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
         assert_int_equal(files_status(statuses[i].error), statuses[i].status);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_stay_below_the_root),
-        cmocka_unit_test(links_are_followed_by_policy),
-        cmocka_unit_test(links_are_followed_during_renames),
-        cmocka_unit_test(file_below_a_removed_root_is_stale),
-        cmocka_unit_test(file_that_is_replaced_meanwhile_is_found),
-        cmocka_unit_test(file_is_found_while_its_root_is_renamed),
-        cmocka_unit_test(names_with_dot_are_hidden),
-        cmocka_unit_test(magic_links_are_not_followed),
-        cmocka_unit_test(device_is_eacces),
-        cmocka_unit_test(special_file_is_never_opened),
-        cmocka_unit_test(all_descriptors_are_closed),
-        cmocka_unit_test(out_of_descriptors_is_emfile),
-        cmocka_unit_test(read_returns_what_pread_does),
-        cmocka_unit_test(errno_maps_to_status),
-        cmocka_unit_test(without_resolve_cached_the_lookup_may_block),
-        cmocka_unit_test(read_without_nowait_may_block),
-    };
-
-    return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }

@@ -1,13 +1,7 @@
 /* Directory listings: entries, order, HTML and JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/content/listing.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +70,8 @@ static int remove_tree(void **state)
     return system(command) == 0 ? 0 : -1;
 }
 
+const struct test_fixture test_group_fixture = {make_tree, remove_tree};
+
 static struct listing_order order_of(const char *query)
 {
     return listing_order_read((struct span){query, strlen(query)});
@@ -92,7 +88,7 @@ static void names_of(const struct listing *listing, char *names, size_t size)
                                  listing->entry[i].directory ? "/" : "");
 }
 
-static void entries_are_in_requested_order(void **state)
+TEST(entries_are_in_requested_order)
 {
     static const struct {
         const char *query, *names;
@@ -110,7 +106,6 @@ static void entries_are_in_requested_order(void **state)
     };
     char names[256];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct listing_order order = order_of(cases[i].query);
         struct listing listing;
@@ -124,7 +119,7 @@ static void entries_are_in_requested_order(void **state)
 }
 
 /* Another directory may have got the path after the lookup of the index file. */
-static void directory_with_index_is_not_listed(void **state)
+TEST(directory_with_index_is_not_listed)
 {
     static const struct {
         const char *index;
@@ -133,7 +128,6 @@ static void directory_with_index_is_not_listed(void **state)
                  {"below.html", 0},      {"none.html", 0},      {"", 0}};
     struct listing_order order = order_of("");
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char *names[] = {(char[]){"none"}, (char *)(uintptr_t)cases[i].index};
         const struct config_words index = {names, ARRAY_LENGTH(names)};
@@ -145,13 +139,12 @@ static void directory_with_index_is_not_listed(void **state)
     }
 }
 
-static void only_served_entries_are_listed(void **state)
+TEST(only_served_entries_are_listed)
 {
     struct listing_order order = order_of("");
     struct listing listing;
     char names[256];
 
-    (void)state;
     assert_int_equal(listing_read(&root, "/site/", &index_html, true, &order, &listing), 0);
     names_of(&listing, names, sizeof(names));
     assert_string_equal(names, ".git/,Beta/,.hidden,alpha,delta <1>,Gamma,");
@@ -165,12 +158,11 @@ static void only_served_entries_are_listed(void **state)
     root.links = FILES_LINKS_DENY;
 }
 
-static void file_is_enotdir(void **state)
+TEST(file_is_enotdir)
 {
     struct listing_order order = order_of("");
     struct listing listing;
 
-    (void)state;
     assert_int_equal(listing_read(&root, "/none/", &index_html, false, &order, &listing), ENOENT);
     assert_int_equal(listing_read(&root, "/outside", &index_html, false, &order, &listing),
                      ENOTDIR);
@@ -197,12 +189,11 @@ static char *text_of(const char *path, const char *query, bool json)
     return text;
 }
 
-static void json_is_well_formed(void **state)
+TEST(json_is_well_formed)
 {
     char *text = text_of("/site/", "", true);
     json_t *list = json_loads(text, 0, NULL), *entry;
 
-    (void)state;
     assert_int_equal(json_array_size(list), 4);
     entry = json_array_get(list, 0);
     assert_string_equal(json_string_value(json_object_get(entry, "name")), "Beta");
@@ -222,7 +213,7 @@ static void json_is_well_formed(void **state)
     free(text);
 }
 
-static void html_links_are_escaped(void **state)
+TEST(html_links_are_escaped)
 {
     static const char *const parts[] = {
         "<title>/site/</title>",
@@ -238,7 +229,6 @@ static void html_links_are_escaped(void **state)
     };
     char *text = text_of("/site/", "sort=size&order=desc", false);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
         if (strstr(text, parts[i]) == NULL)
             fail_msg("no %s in %s", parts[i], text);
@@ -251,7 +241,7 @@ static void html_links_are_escaped(void **state)
     free(text);
 }
 
-static void breadcrumbs_link_upwards(void **state)
+TEST(breadcrumbs_link_upwards)
 {
     const struct listing listing = {.count = 0};
     struct listing_order order = order_of("");
@@ -259,7 +249,6 @@ static void breadcrumbs_link_upwards(void **state)
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    (void)state;
     assert_non_null(out);
     listing_write_html(&listing, &order, "/a/b&c/d/", out);
     assert_int_equal(fclose(out), 0);
@@ -268,7 +257,7 @@ static void breadcrumbs_link_upwards(void **state)
     free(text);
 }
 
-static void large_directory_is_cut_with_a_note(void **state)
+TEST(large_directory_is_cut_with_a_note)
 {
     const struct listing listing = {.count = 0, .total = 17};
     struct listing_order order = order_of("");
@@ -276,7 +265,6 @@ static void large_directory_is_cut_with_a_note(void **state)
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    (void)state;
     assert_non_null(out);
     listing_write_html(&listing, &order, "/", out);
     assert_int_equal(fclose(out), 0);
@@ -284,13 +272,12 @@ static void large_directory_is_cut_with_a_note(void **state)
     free(text);
 }
 
-static void entries_over_maximum_are_counted(void **state)
+TEST(entries_over_maximum_are_counted)
 {
     struct listing_order order = order_of("");
     struct listing listing;
     char name[32];
 
-    (void)state;
     assert_int_equal(mkdirat(root.fd, "large", 0755), 0);
     make_file("large/one", 0, 0);
     for (int i = 1; i < LISTING_MAX + 5; i++) {
@@ -301,21 +288,4 @@ static void entries_over_maximum_are_counted(void **state)
     assert_int_equal(listing.count, LISTING_MAX);
     assert_int_equal(listing.total, LISTING_MAX + 5);
     listing_free(&listing);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_are_in_requested_order),
-        cmocka_unit_test(directory_with_index_is_not_listed),
-        cmocka_unit_test(only_served_entries_are_listed),
-        cmocka_unit_test(file_is_enotdir),
-        cmocka_unit_test(json_is_well_formed),
-        cmocka_unit_test(html_links_are_escaped),
-        cmocka_unit_test(breadcrumbs_link_upwards),
-        cmocka_unit_test(large_directory_is_cut_with_a_note),
-        cmocka_unit_test(entries_over_maximum_are_counted),
-    };
-
-    return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }

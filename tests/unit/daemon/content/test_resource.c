@@ -6,14 +6,12 @@
 #include "daemon/content/resource.h"
 #include "daemon/content/variants.h"
 #include "daemon/http/response.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +20,6 @@
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SETTLED_MOST_MS = 30000, LOOK_MS = 50 };
 
@@ -95,6 +91,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {set_up, tear_down};
+
 /* Waits until the directory's timestamp would show another change: before, it has no state. */
 static void wait_until_settled(struct place *place)
 {
@@ -137,7 +135,7 @@ static int check(struct place *place, struct resource *resource)
 }
 
 /* It is made from what the original held then. */
-static void variant_is_as_old_as_original(void **state)
+TEST(variant_is_as_old_as_original)
 {
     struct place *place = *state;
     struct resource *page = load(place, "/page.html"), *variant;
@@ -152,7 +150,7 @@ static void variant_is_as_old_as_original(void **state)
     resource_release(NULL, page);
 }
 
-static void loaded_file_is_checked_without_blocking(void **state)
+TEST(loaded_file_is_checked_without_blocking)
 {
     struct place *place = *state;
     struct resource *lone, *page, *variant;
@@ -172,7 +170,7 @@ static void loaded_file_is_checked_without_blocking(void **state)
 }
 
 /* The variant is cached before the state of the directory is known. */
-static void variant_takes_over_check_of_its_file(void **state)
+TEST(variant_takes_over_check_of_its_file)
 {
     struct place *place = *state;
     struct resource *page, *variant;
@@ -198,7 +196,7 @@ static void put_sized(const struct place *place, size_t bytes)
     close(fd);
 }
 
-static void size_decides_where_the_body_is(void **state)
+TEST(size_decides_where_the_body_is)
 {
     const struct place *place = *state;
     int before = open_descriptors();
@@ -221,7 +219,7 @@ static void size_decides_where_the_body_is(void **state)
     }
 }
 
-static void only_some_sizes_are_compressed(void **state)
+TEST(only_some_sizes_are_compressed)
 {
     static const struct {
         size_t bytes;
@@ -247,7 +245,7 @@ static void only_some_sizes_are_compressed(void **state)
 }
 
 /* From the copy in memory, and from the open file. */
-static void gzip_variant_is_made(void **state)
+TEST(gzip_variant_is_made)
 {
     struct place with = *(struct place *)*state;
     uint64_t length = 0;
@@ -293,7 +291,7 @@ static int check_with_disk(struct place *place, struct resource *resource)
                           clock_monotonic_ns());
 }
 
-static void changed_file_is_stale(void **state)
+TEST(changed_file_is_stale)
 {
     struct place *place = *state;
     struct resource *resource;
@@ -313,7 +311,7 @@ static void changed_file_is_stale(void **state)
 }
 
 /* It says nothing about the file. */
-static void shortage_of_descriptors_does_not_make_stale(void **state)
+TEST(shortage_of_descriptors_does_not_make_stale)
 {
     struct place *place = *state;
     struct rlimit usual, none;
@@ -333,7 +331,7 @@ static void shortage_of_descriptors_does_not_make_stale(void **state)
 }
 
 /* RFC 9110 section 8.8.2.1. */
-static void mtime_in_the_future_is_not_compared(void **state)
+TEST(mtime_in_the_future_is_not_compared)
 {
     struct place *place = *state;
 
@@ -359,14 +357,13 @@ static void expect_span(struct span span, struct span expected)
 }
 
 /* A 304 repeats all fields after Content-Length and Content-Type. */
-static void page_has_heads_of_both_versions(void **state)
+TEST(page_has_heads_of_both_versions)
 {
     static const struct {
         const char *fields, *validators;
     } cases[] = {{"Content-Type: a/b\r\nVary: x\r\n", "Vary: x\r\n"},
                  {"Content-Type: a/b\r\n", ""}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct span validators = {cases[i].validators, strlen(cases[i].validators)};
         char head[128], block[HPACK_LINES_MAX(sizeof(head))];
@@ -392,22 +389,4 @@ static void page_has_heads_of_both_versions(void **state)
         assert_true(page->entry.bytes >= (size_t)(end - (const char *)page));
         resource_release(NULL, page);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variant_takes_over_check_of_its_file),
-        cmocka_unit_test(variant_is_as_old_as_original),
-        cmocka_unit_test(loaded_file_is_checked_without_blocking),
-        cmocka_unit_test(size_decides_where_the_body_is),
-        cmocka_unit_test(only_some_sizes_are_compressed),
-        cmocka_unit_test(gzip_variant_is_made),
-        cmocka_unit_test(changed_file_is_stale),
-        cmocka_unit_test(shortage_of_descriptors_does_not_make_stale),
-        cmocka_unit_test(mtime_in_the_future_is_not_compared),
-        cmocka_unit_test(page_has_heads_of_both_versions),
-    };
-
-    return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);
 }

@@ -3,11 +3,10 @@
 
 #include "common/clock.h"
 
-static void hits_in_thread_cache_prevent_eviction(void **state)
+TEST(hits_in_thread_cache_prevent_eviction)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
-    (void)state;
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct fixture fixture;
         struct thread_cache *cache;
@@ -35,11 +34,10 @@ static void hits_in_thread_cache_prevent_eviction(void **state)
 }
 
 /* Entries requested once are evicted before those requested again. */
-static void insertion_is_not_a_hit(void **state)
+TEST(insertion_is_not_a_hit)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
-    (void)state;
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct fixture fixture;
         struct thread_cache *cache;
@@ -61,14 +59,13 @@ static void insertion_is_not_a_hit(void **state)
     }
 }
 
-static void thread_cache_distinguishes_codings(void **state)
+TEST(thread_cache_distinguishes_codings)
 {
     const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
     struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *plain, *packed;
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
     cache = new_thread_cache(&fixture, 1);
     put(fixture.cache, "/a", KIB);
@@ -87,13 +84,12 @@ static void thread_cache_distinguishes_codings(void **state)
     close_fixture(&fixture);
 }
 
-static void thread_cache_drops_stale_entries(void **state)
+TEST(thread_cache_drops_stale_entries)
 {
     struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *entry;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     cache = new_thread_cache(&fixture, 0);
     put(fixture.cache, "/a", KIB);
@@ -115,13 +111,12 @@ static void thread_cache_drops_stale_entries(void **state)
     close_fixture(&fixture);
 }
 
-static void thread_cache_distinguishes_targets(void **state)
+TEST(thread_cache_distinguishes_targets)
 {
     struct fixture fixture;
     struct thread_cache *cache;
     char path[16];
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
     cache = new_thread_cache(&fixture, 0);
     for (int i = 0; i < ENTRIES; i++) {
@@ -165,14 +160,13 @@ static bool stores(const struct fixture *fixture, struct thread_cache *cache, co
     return stored;
 }
 
-static void thread_cache_stores_no_long_targets_and_only_repeated_queries(void **state)
+TEST(thread_cache_stores_no_long_targets_and_only_repeated_queries)
 {
     struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *entry;
     char target[8 * KIB] = "/";
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
     put(fixture.cache, "/a", 100);
     cache = new_thread_cache(&fixture, 0);
@@ -193,14 +187,13 @@ static void thread_cache_stores_no_long_targets_and_only_repeated_queries(void *
 }
 
 /* Spellings of one path, as %61 for a. */
-static void thread_caches_are_bounded_in_bytes(void **state)
+TEST(thread_caches_are_bounded_in_bytes)
 {
     enum { TARGETS = 4000 };
     struct fixture fixture;
     struct thread_cache *cache[2];
     char target[300];
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
     put(fixture.cache, "/a", 100);
     for (uint32_t slot = 0; slot < 2; slot++)
@@ -222,13 +215,12 @@ static void thread_caches_are_bounded_in_bytes(void **state)
     close_fixture(&fixture);
 }
 
-static void other_readers_stay_when_one_leaves(void **state)
+TEST(other_readers_stay_when_one_leaves)
 {
     struct fixture fixture;
     struct thread_cache *cache[3];
     struct cache_entry *entry;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
     for (uint32_t slot = 0; slot < 3; slot++)
@@ -252,7 +244,7 @@ static void other_readers_stay_when_one_leaves(void **state)
 }
 
 /* The slot of an entry that was removed. */
-static void hits_of_another_entry_are_reset(void **state)
+TEST(hits_of_another_entry_are_reset)
 {
     const struct segment_hits *hits;
     struct fixture fixture;
@@ -260,7 +252,6 @@ static void hits_of_another_entry_are_reset(void **state)
     struct cache_entry *entry;
     uint32_t slot;
 
-    (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
     cache = new_thread_cache(&fixture, 1);
     assert_true(put(fixture.cache, "/a", 1));
@@ -288,13 +279,12 @@ static void hits_of_another_entry_are_reset(void **state)
     close_fixture(&fixture);
 }
 
-static void thread_cache_stores_targets_up_to_512_bytes(void **state)
+TEST(thread_cache_stores_targets_up_to_512_bytes)
 {
     struct fixture fixture;
     struct thread_cache *cache;
     char target[514];
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
     put(fixture.cache, "/a", 100);
     cache = new_thread_cache(&fixture, 0);
@@ -333,13 +323,12 @@ static size_t count_kept(struct fixture *fixture)
  * It has twice as many places. Some sets are full nevertheless, depending on its seed: of 64
  * entries, 0.7 are lost on average; with half as many places, 6.5.
  */
-static void thread_cache_has_room_for_all_entries(void **state)
+TEST(thread_cache_has_room_for_all_entries)
 {
     enum { CACHES = 50 };
     struct fixture fixture;
     size_t found = 0;
 
-    (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
     put(fixture.cache, "/a", 100);
     for (int i = 0; i < CACHES; i++)
@@ -368,9 +357,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void path_is_cached_until_max_age(void **state)
+TEST_WITH(path_is_cached_until_max_age, set_up, tear_down)
 {
-    (void)state;
     assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
     negative_cache_add(missing, 0, SPAN("/a"), 5);
     assert_true(negative_cache_until(missing, 0, SPAN("/a"), 5));
@@ -380,9 +368,8 @@ static void path_is_cached_until_max_age(void **state)
     assert_false(negative_cache_until(missing, 0, SPAN("/ab"), 5));
 }
 
-static void remove_removes_one_path(void **state)
+TEST_WITH(remove_removes_one_path, set_up, tear_down)
 {
-    (void)state;
     negative_cache_add(missing, 0, SPAN("/a"), 5);
     negative_cache_remove(missing, 0, SPAN("/b"));
     assert_true(negative_cache_until(missing, 0, SPAN("/a"), 5));
@@ -391,9 +378,8 @@ static void remove_removes_one_path(void **state)
     negative_cache_remove(missing, 0, SPAN("/a"));
 }
 
-static void sites_have_their_own_paths(void **state)
+TEST_WITH(sites_have_their_own_paths, set_up, tear_down)
 {
-    (void)state;
     negative_cache_add(missing, 1, SPAN("/a"), 5);
     assert_true(negative_cache_until(missing, 1, SPAN("/a"), 5));
     assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
@@ -403,21 +389,19 @@ static void sites_have_their_own_paths(void **state)
     assert_false(negative_cache_until(missing, 1, SPAN("/a"), 5));
 }
 
-static void clear_removes_all_paths(void **state)
+TEST_WITH(clear_removes_all_paths, set_up, tear_down)
 {
-    (void)state;
     negative_cache_add(missing, 0, SPAN("/a"), 5);
     negative_cache_clear(missing);
     assert_false(negative_cache_until(missing, 0, SPAN("/a"), 5));
 }
 
 /* More paths than places: some are replaced, and no path is found that was not added. */
-static void paths_over_capacity_are_replaced(void **state)
+TEST_WITH(paths_over_capacity_are_replaced, set_up, tear_down)
 {
     char path[32];
     int known = 0;
 
-    (void)state;
     for (int i = 0; i < 5000; i += 2)
         negative_cache_add(missing, 0, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
     for (int i = 0; i < 5000; i++) {
@@ -430,12 +414,11 @@ static void paths_over_capacity_are_replaced(void **state)
     assert_in_range(known, 100, 256);
 }
 
-static void long_paths_are_not_kept(void **state)
+TEST_WITH(long_paths_are_not_kept, set_up, tear_down)
 {
     char path[300];
     size_t kept = 0;
 
-    (void)state;
     memset(path, 'x', sizeof(path));
     for (size_t length = 1; length <= sizeof(path); length++) {
         negative_cache_add(missing, 0, (struct span){path, length}, 5);
@@ -445,29 +428,4 @@ static void long_paths_are_not_kept(void **state)
         assert_false(negative_cache_until(missing, 0, (struct span){path, length + 1}, 5));
     }
     assert_int_equal(kept, LONGEST);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hits_in_thread_cache_prevent_eviction),
-        cmocka_unit_test(insertion_is_not_a_hit),
-        cmocka_unit_test(thread_cache_distinguishes_codings),
-        cmocka_unit_test(thread_cache_drops_stale_entries),
-        cmocka_unit_test(thread_cache_distinguishes_targets),
-        cmocka_unit_test(thread_cache_stores_no_long_targets_and_only_repeated_queries),
-        cmocka_unit_test(thread_caches_are_bounded_in_bytes),
-        cmocka_unit_test(other_readers_stay_when_one_leaves),
-        cmocka_unit_test(hits_of_another_entry_are_reset),
-        cmocka_unit_test(thread_cache_stores_targets_up_to_512_bytes),
-        cmocka_unit_test(thread_cache_has_room_for_all_entries),
-        cmocka_unit_test_setup_teardown(path_is_cached_until_max_age, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(remove_removes_one_path, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sites_have_their_own_paths, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(clear_removes_all_paths, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(paths_over_capacity_are_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_paths_are_not_kept, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,18 @@
 #include "daemon/content/variants.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NEWEST_S = 1000000 };
 
@@ -45,6 +41,8 @@ static int tear_down(void **state)
     close(root.descriptors);
     return own_directory_remove();
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 static void set_time(const char *name, int64_t seconds)
 {
@@ -81,13 +79,12 @@ static struct variants members_of(const char *path, bool precompressed)
     return variants;
 }
 
-static void identity_is_that_of_the_file(void **state)
+TEST(identity_is_that_of_the_file)
 {
     struct file_identity identity;
     struct variants variants;
     struct stat status;
 
-    (void)state;
     put("a", NEWEST_S);
     variants = members_of("/a", true);
     identity = variants.member[CODING_IDENTITY];
@@ -100,12 +97,11 @@ static void identity_is_that_of_the_file(void **state)
         assert_false(has_member(&variants, (enum coding)i));
 }
 
-static void variants_alone_are_found_if_wanted(void **state)
+TEST(variants_alone_are_found_if_wanted)
 {
     struct variants variants;
     struct file file;
 
-    (void)state;
     put("a.br", NEWEST_S);
     put("a.gz", 1);
     assert_int_equal(
@@ -127,11 +123,10 @@ static void variants_alone_are_found_if_wanted(void **state)
         ENOENT);
 }
 
-static void variant_is_not_older_than_its_file(void **state)
+TEST(variant_is_not_older_than_its_file)
 {
     struct variants variants;
 
-    (void)state;
     put("a", NEWEST_S);
     put("a.br", NEWEST_S - 1);
     put("a.zst", NEWEST_S);
@@ -146,11 +141,10 @@ static void variant_is_not_older_than_its_file(void **state)
         assert_false(has_member(&variants, (enum coding)i));
 }
 
-static void variant_has_no_variants(void **state)
+TEST(variant_has_no_variants)
 {
     struct variants variants;
 
-    (void)state;
     put("a.gz", NEWEST_S);
     put("a.gz.gz", NEWEST_S);
     variants = members_of("/a.gz", true);
@@ -161,12 +155,11 @@ static void variant_has_no_variants(void **state)
     assert_true(has_member(&variants, CODING_GZIP));
 }
 
-static void missing_file_has_no_members(void **state)
+TEST(missing_file_has_no_members)
 {
     struct variants variants;
     struct file file;
 
-    (void)state;
     memset(&variants, 0xff, sizeof(variants));
     assert_int_equal(variants_open(&root, true, "/none", FILES_MAY_BLOCK, &file, &variants),
                      ENOENT);
@@ -174,12 +167,11 @@ static void missing_file_has_no_members(void **state)
         assert_false(has_member(&variants, (enum coding)i));
 }
 
-static void directory_is_not_opened(void **state)
+TEST(directory_is_not_opened)
 {
     struct variants variants;
     struct file file;
 
-    (void)state;
     assert_int_equal(mkdirat(root.fd, "directory", 0755), 0);
     assert_int_equal(variants_open(&root, true, "/directory", FILES_MAY_BLOCK, &file, &variants),
                      EISDIR);
@@ -192,13 +184,12 @@ static void directory_is_not_opened(void **state)
                      EISDIR);
 }
 
-static void one_variant_is_opened_if_unchanged(void **state)
+TEST(one_variant_is_opened_if_unchanged)
 {
     struct variants variants;
     struct file file;
     char content[8];
 
-    (void)state;
     put("a", NEWEST_S);
     put("a.gz", NEWEST_S);
     variants = members_of("/a", true);
@@ -214,7 +205,7 @@ static void one_variant_is_opened_if_unchanged(void **state)
                      ENOENT);
 }
 
-static void each_member_of_an_identity_counts(void **state)
+TEST(each_member_of_an_identity_counts)
 {
     static const struct file_identity others[] = {
         {2, 1, 1, 1, 1, 1, 1}, {1, 2, 1, 1, 1, 1, 1}, {1, 1, 2, 1, 1, 1, 1}, {1, 1, 1, 2, 1, 1, 1},
@@ -222,7 +213,6 @@ static void each_member_of_an_identity_counts(void **state)
     };
     struct variants one = {0};
 
-    (void)state;
     for (int coding = 0; coding < CODING_COUNT; coding++)
         one.member[coding] = (struct file_identity){1, 1, 1, 1, 1, 1, 1};
     assert_true(variants_equal(&one, &one));
@@ -235,12 +225,11 @@ static void each_member_of_an_identity_counts(void **state)
         }
 }
 
-static void change_of_each_member_is_seen(void **state)
+TEST(change_of_each_member_is_seen)
 {
     static const char *const names[] = {"a", "a.gz", "a.zst", "a.br"};
     struct variants variants;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         put(names[i], NEWEST_S);
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
@@ -255,11 +244,10 @@ static void change_of_each_member_is_seen(void **state)
     assert_false(variants_unchanged(root.fd, "a", &variants));
 }
 
-static void new_variant_makes_the_variants_incomplete(void **state)
+TEST(new_variant_makes_the_variants_incomplete)
 {
     struct variants variants;
 
-    (void)state;
     put("a", NEWEST_S);
     put("a.gz", NEWEST_S);
     variants = members_of("/a", true);
@@ -273,12 +261,11 @@ static void new_variant_makes_the_variants_incomplete(void **state)
     assert_false(variants_complete(root.fd, "a", &variants));
 }
 
-static void member_that_is_a_directory_is_changed(void **state)
+TEST(member_that_is_a_directory_is_changed)
 {
     struct variants variants = {0};
     struct file file;
 
-    (void)state;
     assert_int_equal(mkdirat(root.fd, "a", 0755), 0);
     assert_int_equal(files_look(root.fd, "a", &file), 0);
     variants.member[CODING_IDENTITY] =
@@ -288,12 +275,11 @@ static void member_that_is_a_directory_is_changed(void **state)
 }
 
 /* The extension does not fit a name, but the file is served. */
-static void longest_name_has_no_variants(void **state)
+TEST(longest_name_has_no_variants)
 {
     char path[NAME_MAX + 2];
     struct variants variants;
 
-    (void)state;
     memset(path, 'n', sizeof(path));
     path[0] = '/';
     path[NAME_MAX + 1] = '\0';
@@ -302,26 +288,4 @@ static void longest_name_has_no_variants(void **state)
     assert_true(has_member(&variants, CODING_IDENTITY));
     assert_false(has_member(&variants, CODING_GZIP));
     assert_true(variants_unchanged(root.fd, path + 1, &variants));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(identity_is_that_of_the_file),
-        TEST(variants_alone_are_found_if_wanted),
-        TEST(variant_is_not_older_than_its_file),
-        TEST(variant_has_no_variants),
-        TEST(missing_file_has_no_members),
-        TEST(directory_is_not_opened),
-        TEST(one_variant_is_opened_if_unchanged),
-        TEST(each_member_of_an_identity_counts),
-        TEST(change_of_each_member_is_seen),
-        TEST(new_variant_makes_the_variants_incomplete),
-        TEST(member_that_is_a_directory_is_changed),
-        TEST(longest_name_has_no_variants),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

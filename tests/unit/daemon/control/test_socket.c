@@ -7,14 +7,8 @@
 #include "common/clock.h"
 #include "common/instance.h"
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <event2/event.h>
@@ -178,6 +172,8 @@ static int end(void **state)
     return chdir("/") == 0 && rmdir(scene.directory) == 0 ? 0 : -1; /* nothing is left in it */
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static bool exists(const char *name)
 {
     struct stat status;
@@ -195,11 +191,10 @@ static mode_t mode_of(const char *name)
 
 /* --- The file --- */
 
-static void socket_leaves_nothing(void **state)
+TEST(socket_leaves_nothing)
 {
     int before = open_descriptors();
 
-    (void)state;
     for (int beside = 0; beside <= 1; beside++) {
         const char *name = beside ? NAME ".new" : NAME;
 
@@ -218,11 +213,10 @@ static void socket_leaves_nothing(void **state)
     close_socket(true); /* none */
 }
 
-static void new_socket_replaces_the_old_one(void **state)
+TEST(new_socket_replaces_the_old_one)
 {
     struct control_socket *old;
 
-    (void)state;
     assert_true(open_socket(false));
     old = scene.control;
     assert_true(open_socket(true));
@@ -234,9 +228,8 @@ static void new_socket_replaces_the_old_one(void **state)
     assert_false(exists(NAME));
 }
 
-static void new_socket_that_was_left_is_removed(void **state)
+TEST(new_socket_that_was_left_is_removed)
 {
-    (void)state;
     assert_true(open_socket(true));
     close_socket(false);
     assert_true(open_socket(true));
@@ -255,11 +248,10 @@ static void expect_no_socket(const char *why)
     assert_int_equal(open_descriptors(), before);
 }
 
-static void socket_that_cannot_be_opened_leaves_nothing(void **state)
+TEST(socket_that_cannot_be_opened_leaves_nothing)
 {
     char name[INSTANCE_PATH_MAX + 1];
 
-    (void)state;
     scene.config.control_socket = "none/" NAME;
     expect_no_socket("cannot open the control socket none/" NAME ": No such file or directory");
     memset(name, 'x', sizeof(name));
@@ -287,11 +279,10 @@ static int set_access(void)
     return control_socket_set_access(scene.control, &scene.config, scene.why, sizeof(scene.why));
 }
 
-static void access_follows_the_configuration(void **state)
+TEST(access_follows_the_configuration)
 {
     char group[16];
 
-    (void)state;
     snprintf(group, sizeof(group), "%u", (unsigned)getegid());
     assert_true(open_socket(false));
     scene.config.control_mode = 0640;
@@ -306,12 +297,11 @@ static void access_follows_the_configuration(void **state)
     assert_int_equal(mode_of(NAME), 0660);
 }
 
-static void access_of_another_file_is_not_set(void **state)
+TEST(access_of_another_file_is_not_set)
 {
     int before;
     FILE *file;
 
-    (void)state;
     assert_true(open_socket(false));
     before = open_descriptors();
     assert_int_equal(rename(NAME, "away"), 0);
@@ -383,11 +373,10 @@ static void expect_end(int fd)
 
 #define ECHO(word) "{\"reply\":\"" word "\"}\n"
 
-static void each_line_is_answered(void **state)
+TEST(each_line_is_answered)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     say(fd, "a\nb\r\n");
@@ -405,11 +394,10 @@ static void each_line_is_answered(void **state)
 }
 
 /* A word that is cut in the middle of a character is no valid JSON string. */
-static void errors_may_contain_any_bytes(void **state)
+TEST(errors_may_contain_any_bytes)
 {
     json_t *error = control_error("invalid '%s'\n\tsee", "a\xc3\xff\x1b");
 
-    (void)state;
     assert_string_equal(json_string_value(json_object_get(error, "error")),
                         "invalid 'a\\xc3\\xff\\x1b'\n\tsee");
     json_decref(error);
@@ -422,11 +410,19 @@ static void *allocate_for_buffers(size_t size)
     return buffer_memory_fails ? NULL : malloc(size);
 }
 
-static void line_stays_in_the_buffer_without_memory(void **state)
+static int prepare_program(void **state)
+{
+    (void)state;
+    event_set_mem_functions(allocate_for_buffers, realloc, free);
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {prepare_program, NULL};
+
+TEST(line_stays_in_the_buffer_without_memory)
 {
     static const char *const lines[] = {"\n", "\r\n", "ping\n"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         struct evbuffer *buffer = evbuffer_new();
         char *line;
@@ -441,12 +437,11 @@ static void line_stays_in_the_buffer_without_memory(void **state)
     }
 }
 
-static void line_above_the_limit_is_refused(void **state)
+TEST(line_above_the_limit_is_refused)
 {
     char line[CONTROL_LINE_MAX + 2], reply[CONTROL_LINE_MAX + 64];
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     memset(line, 'x', sizeof(line));
@@ -471,11 +466,10 @@ static void line_above_the_limit_is_refused(void **state)
     expect_end(fd);
 }
 
-static void reply_without_memory_is_an_error(void **state)
+TEST(reply_without_memory_is_an_error)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     say(fd, "lost\na\n");
@@ -485,11 +479,10 @@ static void reply_without_memory_is_an_error(void **state)
     close(fd);
 }
 
-static void lines_wait_for_the_reply_before(void **state)
+TEST(lines_wait_for_the_reply_before)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     say(fd, "wait\na\n");
@@ -507,11 +500,10 @@ static void lines_wait_for_the_reply_before(void **state)
     close(fd);
 }
 
-static void reply_that_takes_too_long_is_an_error(void **state)
+TEST(reply_that_takes_too_long_is_an_error)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     say(fd, "wait\n");
@@ -524,11 +516,10 @@ static void reply_that_takes_too_long_is_an_error(void **state)
     close(fd);
 }
 
-static void half_closed_client_gets_its_reply(void **state)
+TEST(half_closed_client_gets_its_reply)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     say(fd, "wait\na\n");
@@ -549,7 +540,7 @@ static void half_closed_client_gets_its_reply(void **state)
 }
 
 /* The number of commands that have run for a client that reads nothing is limited. */
-static void unread_replies_are_bounded(void **state)
+TEST(unread_replies_are_bounded)
 {
     enum { LINES = 40 }; /* more than the kernel keeps */
     static char bytes[BIG_REPLY];
@@ -557,7 +548,6 @@ static void unread_replies_are_bounded(void **state)
     ssize_t got;
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fd = connect_client();
     for (int i = 0; i < LINES; i++)
@@ -605,11 +595,10 @@ static void expect_refusal(void)
     expect_end(fd);
 }
 
-static void place_of_a_closed_client_is_free(void **state)
+TEST(place_of_a_closed_client_is_free)
 {
     int fds[CONTROL_CLIENTS_MAX];
 
-    (void)state;
     assert_true(open_socket(false));
     fill(fds);
     expect_refusal();
@@ -623,11 +612,10 @@ static void place_of_a_closed_client_is_free(void **state)
 }
 
 /* One that waits for a reply is not silent. */
-static void client_that_is_silent_for_longest_is_replaced(void **state)
+TEST(client_that_is_silent_for_longest_is_replaced)
 {
     int fds[CONTROL_CLIENTS_MAX], fd;
 
-    (void)state;
     assert_true(open_socket(false));
     fill(fds);
     say(fds[0], "wait\n");
@@ -651,11 +639,10 @@ static void client_that_is_silent_for_longest_is_replaced(void **state)
 
 /* --- accept() --- */
 
-static void shortage_pauses_accepting_for_a_second(void **state)
+TEST(shortage_pauses_accepting_for_a_second)
 {
     int fd;
 
-    (void)state;
     assert_true(open_socket(false));
     scene.accept_error = EMFILE;
     fd = connect_client();
@@ -669,11 +656,10 @@ static void shortage_pauses_accepting_for_a_second(void **state)
     close(fd);
 }
 
-static void lost_client_does_not_pause_accepting(void **state)
+TEST(lost_client_does_not_pause_accepting)
 {
     static const int errors[] = {EAGAIN, EINTR, ECONNABORTED};
 
-    (void)state;
     assert_true(open_socket(false));
     for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
         int fd;
@@ -684,33 +670,4 @@ static void lost_client_does_not_pause_accepting(void **state)
         expect_reply(fd, ECHO("a"));
         close(fd);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(socket_leaves_nothing),
-        TEST(new_socket_replaces_the_old_one),
-        TEST(new_socket_that_was_left_is_removed),
-        TEST(socket_that_cannot_be_opened_leaves_nothing),
-        TEST(access_follows_the_configuration),
-        TEST(access_of_another_file_is_not_set),
-        TEST(each_line_is_answered),
-        TEST(errors_may_contain_any_bytes),
-        TEST(line_stays_in_the_buffer_without_memory),
-        TEST(line_above_the_limit_is_refused),
-        TEST(reply_without_memory_is_an_error),
-        TEST(lines_wait_for_the_reply_before),
-        TEST(reply_that_takes_too_long_is_an_error),
-        TEST(half_closed_client_gets_its_reply),
-        TEST(unread_replies_are_bounded),
-        TEST(place_of_a_closed_client_is_free),
-        TEST(client_that_is_silent_for_longest_is_replaced),
-        TEST(shortage_pauses_accepting_for_a_second),
-        TEST(lost_client_does_not_pause_accepting),
-    };
-
-    event_set_mem_functions(allocate_for_buffers, realloc, free);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

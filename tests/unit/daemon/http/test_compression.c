@@ -1,19 +1,13 @@
 /* Compression by each coding; sites/compression.py decodes what the server makes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/compression.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void text_types_are_compressible(void **state)
+TEST(text_types_are_compressible)
 {
     static const char *const yes[] = {"text/html; charset=utf-8",
                                       "TEXT/plain",
@@ -33,7 +27,6 @@ static void text_types_are_compressible(void **state)
         "video/mp4", "application/octet-stream", "application/pdf",  "text",
         "x/json"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(yes); i++)
         assert_true(compression_suits_type(yes[i]));
     for (size_t i = 0; i < ARRAY_LENGTH(no); i++)
@@ -69,11 +62,10 @@ static bool shortens(enum coding coding, int level, const char *bytes, size_t le
 }
 
 /* Among the lengths is one of which the result is as long. */
-static void result_is_shorter_or_none(void **state)
+TEST(result_is_shorter_or_none)
 {
     char bytes[64];
 
-    (void)state;
     memset(bytes, 'a', sizeof(bytes));
     for (size_t i = 0; i < ARRAY_LENGTH(levels); i++) {
         assert_false(shortens(levels[i].coding, levels[i].level, bytes, 0));
@@ -84,13 +76,12 @@ static void result_is_shorter_or_none(void **state)
     }
 }
 
-static void noise_is_not_compressed(void **state)
+TEST(noise_is_not_compressed)
 {
     enum { NOISE = 3000 };
     uint64_t chance = 88172645463325252;
     char bytes[NOISE];
 
-    (void)state;
     for (size_t i = 0; i < NOISE; i++) {
         chance ^= chance << 13, chance ^= chance >> 7, chance ^= chance << 17;
         bytes[i] = (char)chance;
@@ -107,13 +98,12 @@ static enum coding page_coding(const struct compression_levels *enabled, const c
     return compression_for_page(enabled, coding_prefer(&weights));
 }
 
-static void pages_have_the_fastest_of_the_best_codings(void **state)
+TEST(pages_have_the_fastest_of_the_best_codings)
 {
     static const struct compression_levels
         all = {{[CODING_GZIP] = 6, [CODING_ZSTD] = 3, [CODING_BR] = 5}},
         gzip = {{[CODING_GZIP] = 1}}, none = {{0}};
 
-    (void)state;
     assert_int_equal(page_coding(&all, "gzip, deflate, br, zstd"), CODING_ZSTD);
     assert_int_equal(page_coding(&all, "gzip, br"), CODING_GZIP);
     assert_int_equal(page_coding(&all, "br"), CODING_BR);
@@ -124,16 +114,4 @@ static void pages_have_the_fastest_of_the_best_codings(void **state)
     assert_int_equal(page_coding(&none, "gzip, br, zstd"), CODING_IDENTITY);
     assert_true(compression_is_on(&gzip));
     assert_false(compression_is_on(&none));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_types_are_compressible),
-        cmocka_unit_test(result_is_shorter_or_none),
-        cmocka_unit_test(noise_is_not_compressed),
-        cmocka_unit_test(pages_have_the_fastest_of_the_best_codings),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 #include "daemon/http1/request_parser.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,9 +101,8 @@ static void parse(const char *fields, char *text, size_t size, struct request *r
     assert_int_equal(request_parse(text, (size_t)length, &limits, &scanned, request), length);
 }
 
-static void verdict_follows_section_13(void **state)
+TEST(verdict_follows_section_13)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct request request;
         char text[1024];
@@ -119,13 +113,12 @@ static void verdict_follows_section_13(void **state)
     }
 }
 
-static void dates_without_last_modified_are_ignored(void **state)
+TEST(dates_without_last_modified_are_ignored)
 {
     const struct validators undated = {ours.etag, false, 0, {NULL, 0}};
     struct request request;
     char text[1024];
 
-    (void)state;
     parse("If-Modified-Since: " EQUAL "\r\n", text, sizeof(text), &request);
     assert_int_equal(conditional_verdict(&request, &undated, MODIFIED + 9), GO);
     parse("If-Unmodified-Since: " BEFORE "\r\n", text, sizeof(text), &request);
@@ -133,7 +126,7 @@ static void dates_without_last_modified_are_ignored(void **state)
 }
 
 /* RFC 9110 section 13.1.5. */
-static void if_range_matches_same_representation_only(void **state)
+TEST(if_range_matches_same_representation_only)
 {
     static const struct {
         const char *rule, *fields;
@@ -154,7 +147,6 @@ static void if_range_matches_same_representation_only(void **state)
         {"twice", "If-Range: \"abc\"\r\nIf-Range: \"abc\"\r\n", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(ranges); i++) {
         struct request request;
         char text[1024];
@@ -166,25 +158,12 @@ static void if_range_matches_same_representation_only(void **state)
 }
 
 /* Section 8.8.2.2: a file may change again within the same second. */
-static void date_less_than_a_second_old_is_not_strong(void **state)
+TEST(date_less_than_a_second_old_is_not_strong)
 {
     struct request request;
     char text[1024];
 
-    (void)state;
     parse("If-Range: " EQUAL "\r\n", text, sizeof(text), &request);
     assert_false(conditional_range_holds(&request, &ours, MODIFIED));
     assert_true(conditional_range_holds(&request, &ours, MODIFIED + 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdict_follows_section_13),
-        cmocka_unit_test(dates_without_last_modified_are_ignored),
-        cmocka_unit_test(if_range_matches_same_representation_only),
-        cmocka_unit_test(date_less_than_a_second_old_is_not_strong),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

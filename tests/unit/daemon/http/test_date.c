@@ -1,14 +1,7 @@
 /* HTTP dates: known ones, malformed ones, and a comparison with the C library. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/date.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +22,7 @@ static int read_text(const char *text, int64_t *seconds)
     return result;
 }
 
-static void known_dates_are_parsed(void **state)
+TEST(known_dates_are_parsed)
 {
     static const struct {
         const char *text;
@@ -57,7 +50,6 @@ static void known_dates_are_parsed(void **state)
         {"Saturday, 01-Jan-00 00:00:00 GMT", 946684800},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int64_t seconds = INT64_MIN;
 
@@ -66,7 +58,7 @@ static void known_dates_are_parsed(void **state)
     }
 }
 
-static void malformed_date_is_an_error(void **state)
+TEST(malformed_date_is_an_error)
 {
     static const char *const cases[] = {
         "",
@@ -108,7 +100,6 @@ static void malformed_date_is_an_error(void **state)
         "Sun Nov  6 08:49:37 94",
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int64_t seconds = 42;
 
@@ -119,11 +110,10 @@ static void malformed_date_is_an_error(void **state)
 }
 
 /* Every day from 1890 to 2110, then in steps to the year 9999, at varying times of day. */
-static void dates_are_formatted_like_strftime(void **state)
+TEST(dates_are_formatted_like_strftime)
 {
     int64_t at = INT64_C(-2524521600);
 
-    (void)state;
     for (; at < INT64_C(253402300799);
          at += at < INT64_C(4417977600) ? 86461 : 86400 * 97 + 12347) {
         char expected[HTTP_DATE_BYTES + 1], written[HTTP_DATE_BYTES + 1];
@@ -141,7 +131,7 @@ static void dates_are_formatted_like_strftime(void **state)
     }
 }
 
-static void times_beyond_year_9999_are_clamped(void **state)
+TEST(times_beyond_year_9999_are_clamped)
 {
     static const struct {
         int64_t seconds;
@@ -155,23 +145,10 @@ static void times_beyond_year_9999_are_clamped(void **state)
         {INT64_MIN, "Sat, 01 Jan 0000 00:00:00 GMT"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char written[HTTP_DATE_BYTES + 1] = {0};
 
         http_date_write(cases[i].seconds, written);
         assert_string_equal(written, cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_dates_are_parsed),
-        cmocka_unit_test(malformed_date_is_an_error),
-        cmocka_unit_test(dates_are_formatted_like_strftime),
-        cmocka_unit_test(times_beyond_year_9999_are_clamped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Which address of X-Forwarded-For and Forwarded is the client's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/client_address.h"
 #include "common/macros.h"
 #include "daemon/http/forwarded.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,11 +100,10 @@ static void find(const char *lines, enum forwarded_field field, char client[CLIE
     *client_address_put(peer.address, client) = '\0';
 }
 
-static void last_untrusted_address_is_the_client(void **state)
+TEST(last_untrusted_address_is_the_client)
 {
     char client[CLIENT_ADDRESS_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(common_fields); i++) {
         find(common_fields[i].lines, FORWARDED_X_FORWARDED_FOR, client);
         if (strcmp(client, common_fields[i].client) != 0)
@@ -123,22 +116,20 @@ static void last_untrusted_address_is_the_client(void **state)
     }
 }
 
-static void request_without_fields_has_the_address_of_the_peer(void **state)
+TEST(request_without_fields_has_the_address_of_the_peer)
 {
     char client[CLIENT_ADDRESS_TEXT];
 
-    (void)state;
     find(NULL, FORWARDED_X_FORWARDED_FOR, client);
     assert_string_equal(client, PEER);
 }
 
-static void of_many_lines_the_last_ones_count(void **state)
+TEST(of_many_lines_the_last_ones_count)
 {
     static const char first[] = "X-Forwarded-For: 192.0.2.7\r\n",
                       line[] = "X-Forwarded-For: 10.2.3.4\r\n";
     char lines[20 * sizeof(line)], client[CLIENT_ADDRESS_TEXT];
 
-    (void)state;
     for (size_t count = 0; count < 20; count++) {
         strcpy(lines, first);
         for (size_t i = 0; i < count; i++)
@@ -146,15 +137,4 @@ static void of_many_lines_the_last_ones_count(void **state)
         find(lines, FORWARDED_X_FORWARDED_FOR, client);
         assert_string_equal(client, count < 16 ? "192.0.2.7" : "10.2.3.4");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_untrusted_address_is_the_client),
-        cmocka_unit_test(request_without_fields_has_the_address_of_the_peer),
-        cmocka_unit_test(of_many_lines_the_last_ones_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Authorization: Basic; verified passwords, failures of clients, and the check of a password. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/http/logins.h"
+#include "tests/test.h"
 
 #include <openssl/evp.h>
 #include <poll.h>
@@ -50,11 +44,10 @@ static const struct {
     {"BasicYTpi", NULL, NULL},
 };
 
-static void credentials_are_read_or_refused(void **state)
+TEST(credentials_are_read_or_refused)
 {
     struct credentials read;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct span value = {cases[i].value, strlen(cases[i].value)};
         bool good = credentials_read(value, &read);
@@ -68,12 +61,11 @@ static void credentials_are_read_or_refused(void **state)
 }
 
 /* Also in memory that ends with the value: a sanitizer finds bytes read after it. */
-static void every_length_up_to_the_limit_is_read(void **state)
+TEST(every_length_up_to_the_limit_is_read)
 {
     char text[CREDENTIALS_MAX + 8], value[sizeof("Basic ") + 2 * sizeof(text)] = "Basic ";
     struct credentials read;
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     text[0] = ':';
     for (int length = 1; length < (int)sizeof(text); length++) {
@@ -134,6 +126,8 @@ static int close_results(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {open_results, close_results};
+
 static void note_result(struct mailbox_item *item, void *receiver)
 {
     (void)receiver;
@@ -185,9 +179,8 @@ static bool is_right(const char *text, const char *expected)
     return right;
 }
 
-static void password_is_right_or_wrong_for_each_kind_of_hash(void **state)
+TEST(password_is_right_or_wrong_for_each_kind_of_hash)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(hashes); i++) {
         assert_true(is_right("ann:secret", hashes[i]));
         assert_false(is_right("ann:Secret", hashes[i]));
@@ -195,27 +188,24 @@ static void password_is_right_or_wrong_for_each_kind_of_hash(void **state)
     }
 }
 
-static void stand_in_is_never_right(void **state)
+TEST(stand_in_is_never_right)
 {
-    (void)state;
     assert_false(is_right("?:secret", hashes[0]));
 }
 
-static void malformed_hash_is_never_right(void **state)
+TEST(malformed_hash_is_never_right)
 {
-    (void)state;
     assert_false(is_right("ann:secret", "$2y$04$"));
     assert_false(is_right("ann:*0", "*0"));
 }
 
-static void remembers_file_name_and_password_together(void **state)
+TEST(remembers_file_name_and_password_together)
 {
     struct logins *logins = logins_new(FAILURES);
     const struct credentials right = credentials_of("ann:secret"),
                              other = credentials_of("ann:Secret");
     struct siphash hash = logins_hash(logins, "/etc/users", &right), another;
 
-    (void)state;
     assert_false(logins_is_verified(logins, &hash));
     assert_int_equal(verdict_on(logins, "ann:secret", hashes[0], CLIENT), PASSWORD_GOOD);
     assert_true(logins_is_verified(logins, &hash));
@@ -227,13 +217,12 @@ static void remembers_file_name_and_password_together(void **state)
     logins_free(logins);
 }
 
-static void another_table_has_other_hashes(void **state)
+TEST(another_table_has_other_hashes)
 {
     struct logins *one = logins_new(FAILURES), *other = logins_new(FAILURES);
     const struct credentials credentials = credentials_of("ann:secret");
     struct siphash hash = logins_hash(one, "/etc/users", &credentials);
 
-    (void)state;
     assert_int_equal(verdict_on(other, "ann:secret", hashes[0], CLIENT), PASSWORD_GOOD);
     assert_false(logins_is_verified(other, &hash));
     hash = logins_hash(other, "/etc/users", &credentials);
@@ -243,13 +232,12 @@ static void another_table_has_other_hashes(void **state)
 }
 
 /* Of MD5, whose check is quick. */
-static void full_table_forgets_but_accepts_nothing_else(void **state)
+TEST(full_table_forgets_but_accepts_nothing_else)
 {
     static const char quick[] = "$1$salt$ez2vlPGdaLYkJam5pWs/Y1";
     struct logins *logins = logins_new(FAILURES);
     uint32_t known = 0;
 
-    (void)state;
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < 6000; i++) {
             struct credentials credentials;
@@ -271,12 +259,11 @@ static void full_table_forgets_but_accepts_nothing_else(void **state)
     logins_free(logins);
 }
 
-static void client_over_the_limit_waits_until_the_rate_allows(void **state)
+TEST(client_over_the_limit_waits_until_the_rate_allows)
 {
     struct logins *logins = logins_new(FAILURES);
     uint64_t now;
 
-    (void)state;
     for (int i = 0; i < FAILURES; i++) {
         assert_int_equal(logins_wait_ns(logins, CLIENT, clock_monotonic_ns()), 0);
         assert_int_equal(verdict_on(logins, "ann:guess", "*0", CLIENT), PASSWORD_WRONG);
@@ -304,21 +291,19 @@ static uint32_t count_verdicts(struct logins *logins, const char *text, const ch
     return count;
 }
 
-static void guesses_at_once_are_counted_before_they_are_checked(void **state)
+TEST(guesses_at_once_are_counted_before_they_are_checked)
 {
     struct logins *logins = logins_new(FAILURES);
 
-    (void)state;
     assert_int_equal(count_verdicts(logins, "ann:guess", hashes[0], PASSWORD_WRONG), FAILURES);
     assert_int_equal(count_verdicts(logins, "ann:guess", hashes[0], PASSWORD_LIMITED), 400);
     logins_free(logins);
 }
 
-static void right_passwords_at_once_are_no_failures(void **state)
+TEST(right_passwords_at_once_are_no_failures)
 {
     struct logins *logins = logins_new(1);
 
-    (void)state;
     assert_int_equal(count_verdicts(logins, "ann:secret", hashes[0], PASSWORD_GOOD), 400);
     assert_int_equal(verdict_on(logins, "bob:secret", hashes[0], CLIENT), PASSWORD_GOOD);
     assert_int_equal(logins_wait_ns(logins, CLIENT, clock_monotonic_ns()), 0);
@@ -326,13 +311,12 @@ static void right_passwords_at_once_are_no_failures(void **state)
 }
 
 /* 2001:db8::/48, which has 65536 networks of one client. */
-static void networks_of_one_site_share_a_limit(void **state)
+TEST(networks_of_one_site_share_a_limit)
 {
     const uint64_t site = UINT64_C(0x20010db800000000);
     struct logins *logins = logins_new(FAILURES);
     uint32_t wrong = 0;
 
-    (void)state;
     for (uint64_t i = 0; i < 1000; i++)
         wrong += verdict_on(logins, "ann:guess", "*0", site + i) == PASSWORD_WRONG;
     assert_int_equal(wrong, FAILURES * CLIENT_SITE_FACTOR);
@@ -340,11 +324,10 @@ static void networks_of_one_site_share_a_limit(void **state)
     logins_free(logins);
 }
 
-static void no_limit_and_no_address_never_wait(void **state)
+TEST(no_limit_and_no_address_never_wait)
 {
     struct logins *unlimited = logins_new(0), *limited = logins_new(1);
 
-    (void)state;
     assert_int_equal(count_verdicts(unlimited, "ann:guess", "*0", PASSWORD_WRONG), 400);
     for (int i = 0; i < 10; i++)
         assert_int_equal(verdict_on(limited, "ann:guess", "*0", 0), PASSWORD_WRONG);
@@ -352,24 +335,22 @@ static void no_limit_and_no_address_never_wait(void **state)
     logins_free(limited);
 }
 
-static void check_beyond_those_that_may_wait_is_refused(void **state)
+TEST(check_beyond_those_that_may_wait_is_refused)
 {
     struct logins *logins = logins_new(0);
     struct login login, second = {0};
 
-    (void)state;
     submit(logins, &login, "ann:secret", hashes[0], CLIENT);
     assert_false(logins_submit(logins, &second.check, 0));
     assert_int_equal(await(&login), PASSWORD_GOOD);
     logins_free(logins);
 }
 
-static void stand_in_of_a_name_stays_the_same(void **state)
+TEST(stand_in_of_a_name_stays_the_same)
 {
     struct logins *logins = logins_new(FAILURES);
     size_t seen[4] = {0};
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         char name[16];
         struct span span = {name, (size_t)snprintf(name, sizeof(name), "user%d", i)};
@@ -382,27 +363,4 @@ static void stand_in_of_a_name_stays_the_same(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(seen); i++)
         assert_true(seen[i] > 0);
     logins_free(logins);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(credentials_are_read_or_refused),
-        cmocka_unit_test(every_length_up_to_the_limit_is_read),
-        cmocka_unit_test(password_is_right_or_wrong_for_each_kind_of_hash),
-        cmocka_unit_test(stand_in_is_never_right),
-        cmocka_unit_test(malformed_hash_is_never_right),
-        cmocka_unit_test(remembers_file_name_and_password_together),
-        cmocka_unit_test(another_table_has_other_hashes),
-        cmocka_unit_test(full_table_forgets_but_accepts_nothing_else),
-        cmocka_unit_test(client_over_the_limit_waits_until_the_rate_allows),
-        cmocka_unit_test(guesses_at_once_are_counted_before_they_are_checked),
-        cmocka_unit_test(right_passwords_at_once_are_no_failures),
-        cmocka_unit_test(networks_of_one_site_share_a_limit),
-        cmocka_unit_test(check_beyond_those_that_may_wait_is_refused),
-        cmocka_unit_test(no_limit_and_no_address_never_wait),
-        cmocka_unit_test(stand_in_of_a_name_stays_the_same),
-    };
-
-    return cmocka_run_group_tests(tests, open_results, close_results);
 }

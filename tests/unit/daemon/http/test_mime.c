@@ -1,14 +1,7 @@
 /* Media types: the built-in list, the configuration, and which part of a name is the extension. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/mime.h"
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -24,12 +17,11 @@ static const struct {
 #undef MIME
 };
 
-static void built_in_types_match_any_case(void **state)
+TEST(built_in_types_match_any_case)
 {
     struct mime_table *table = mime_table_new(NULL, NULL, 0);
     char path[64];
 
-    (void)state;
     assert_non_null(table);
     for (size_t i = 0; i < ARRAY_LENGTH(built_in); i++) {
         snprintf(path, sizeof(path), "/directory.d/name.%s", built_in[i].extension);
@@ -41,7 +33,7 @@ static void built_in_types_match_any_case(void **state)
     mime_table_free(table);
 }
 
-static void extension_is_after_last_dot(void **state)
+TEST(extension_is_after_last_dot)
 {
     static const struct {
         const char *path, *type;
@@ -67,7 +59,6 @@ static void extension_is_after_last_dot(void **state)
     };
     struct mime_table *table = mime_table_new(NULL, NULL, 0);
 
-    (void)state;
     assert_non_null(table);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         if (strcmp(mime_type(table, cases[i].path), cases[i].type) != 0)
@@ -75,13 +66,12 @@ static void extension_is_after_last_dot(void **state)
     mime_table_free(table);
 }
 
-static void configured_types_override_built_in(void **state)
+TEST(configured_types_override_built_in)
 {
     static const char *const extensions[] = {"GMI", "html", "x-y_z", "gmi2", "dup", "DUP"};
     static const char *const types[] = {"text/gemini", "text/plain", "a/b", "c/d", "e/1", "e/2"};
     struct mime_table *table = mime_table_new(extensions, types, ARRAY_LENGTH(extensions));
 
-    (void)state;
     assert_non_null(table);
     assert_string_equal(mime_type(table, "/a.gmi"), "text/gemini");
     assert_string_equal(mime_type(table, "/a.GMI"), "text/gemini");
@@ -94,7 +84,7 @@ static void configured_types_override_built_in(void **state)
 }
 
 /* Files that sites of today have. */
-static void usual_extensions_are_known(void **state)
+TEST(usual_extensions_are_known)
 {
     static const char extensions[] =
         "m4a m4v mov ogv oga opus flac aac vtt atom rss xhtml xsl ics bmp jxl eot epub docx xlsx "
@@ -103,7 +93,6 @@ static void usual_extensions_are_known(void **state)
     struct mime_table *table = mime_table_new(NULL, NULL, 0);
     char path[32];
 
-    (void)state;
     for (const char *at = extensions; *at != '\0'; at += strcspn(at, " ") + 1) {
         snprintf(path, sizeof(path), "/a.%.*s", (int)strcspn(at, " "), at);
         if (strcmp(mime_type(table, path), unknown) == 0)
@@ -112,12 +101,11 @@ static void usual_extensions_are_known(void **state)
     mime_table_free(table);
 }
 
-static void configured_default_is_that_of_unknown_names(void **state)
+TEST(configured_default_is_that_of_unknown_names)
 {
     static const char *const extensions[] = {"Default"}, *const types[] = {"text/plain"};
     struct mime_table *table = mime_table_new(extensions, types, 1);
 
-    (void)state;
     assert_string_equal(mime_type(table, "/README"), "text/plain");
     assert_string_equal(mime_type(table, "/a.htmlx"), "text/plain");
     assert_string_equal(mime_type(table, "/a.an-extension-that-is-longer-than-all"), "text/plain");
@@ -125,7 +113,7 @@ static void configured_default_is_that_of_unknown_names(void **state)
     mime_table_free(table);
 }
 
-static void large_table_finds_all(void **state)
+TEST(large_table_finds_all)
 {
     enum { COUNT = 2000 };
     static char texts[COUNT][16];
@@ -133,7 +121,6 @@ static void large_table_finds_all(void **state)
     struct mime_table *table;
     char path[32];
 
-    (void)state;
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(texts[i], sizeof(texts[i]), "e%zu", i);
         extensions[i] = texts[i];
@@ -147,18 +134,4 @@ static void large_table_finds_all(void **state)
     assert_string_equal(mime_type(table, "/x.e2000"), unknown);
     mime_table_free(table);
     mime_table_free(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_types_match_any_case),
-        cmocka_unit_test(extension_is_after_last_dot),
-        cmocka_unit_test(configured_types_override_built_in),
-        cmocka_unit_test(usual_extensions_are_known),
-        cmocka_unit_test(configured_default_is_that_of_unknown_names),
-        cmocka_unit_test(large_table_finds_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,10 @@
  * Negotiation of media types by Accept, RFC 9110 section 12.5.1, and of content codings by
  * Accept-Encoding.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/negotiation.h"
 #include "daemon/http1/request_parser.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,11 +40,10 @@ static const struct {
     {"Accept: text/html\r\nAccept: application/json;q=0.5\r\n", 500, 1000},
 };
 
-static void weight_is_of_most_specific_range(void **state)
+TEST(weight_is_of_most_specific_range)
 {
     const struct request_limits limits = {1000, 4000, 100};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accept_cases); i++) {
         struct request request;
         size_t scanned = 0;
@@ -124,9 +117,8 @@ static void write_order(coding_preference preference, char *text, size_t size)
                              coding == CODING_IDENTITY ? "identity" : coding_names[coding].start);
 }
 
-static void codings_are_ordered_by_weight(void **state)
+TEST(codings_are_ordered_by_weight)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(coding_cases); i++) {
         struct coding_weights weights = CODING_WEIGHTS_NONE;
         char order[128];
@@ -141,15 +133,14 @@ static void codings_are_ordered_by_weight(void **state)
     }
 }
 
-static void no_field_means_identity(void **state)
+TEST(no_field_means_identity)
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
 
-    (void)state;
     assert_int_equal(coding_prefer(&weights), PREFER_IDENTITY);
 }
 
-static void range_is_of_identity_or_of_the_named_coding(void **state)
+TEST(range_is_of_identity_or_of_the_named_coding)
 {
     static const struct {
         const char *accepted, *tag, *order;
@@ -169,7 +160,6 @@ static void range_is_of_identity_or_of_the_named_coding(void **state)
         {"*;q=0", "", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct coding_weights weights = CODING_WEIGHTS_NONE;
         struct span tag = {cases[i].tag, strlen(cases[i].tag)};
@@ -184,7 +174,7 @@ static void range_is_of_identity_or_of_the_named_coding(void **state)
 }
 
 /* Groups are written "br zstd gzip | identity". */
-static void codings_of_one_weight_are_a_group(void **state)
+TEST(codings_of_one_weight_are_a_group)
 {
     static const struct {
         const char *accepted, *groups;
@@ -198,7 +188,6 @@ static void codings_of_one_weight_are_a_group(void **state)
         {"", "identity|"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct coding_weights weights = CODING_WEIGHTS_NONE;
         coding_preference preference;
@@ -217,17 +206,4 @@ static void codings_of_one_weight_are_a_group(void **state)
             }
         assert_string_equal(groups, cases[i].groups);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weight_is_of_most_specific_range),
-        cmocka_unit_test(codings_are_ordered_by_weight),
-        cmocka_unit_test(no_field_means_identity),
-        cmocka_unit_test(range_is_of_identity_or_of_the_named_coding),
-        cmocka_unit_test(codings_of_one_weight_are_a_group),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

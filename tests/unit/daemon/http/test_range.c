@@ -1,12 +1,7 @@
 #include "daemon/http/range.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,9 +85,8 @@ static void write_set(const struct range_set *set, char *text, size_t size)
                                  i > 0 ? " " : "", set->range[i].first, set->range[i].length);
 }
 
-static void ranges_are_parsed_by_section_14(void **state)
+TEST(ranges_are_parsed_by_section_14)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct range_case *c = &cases[i];
         struct range_set set = {.count = 0};
@@ -118,11 +112,10 @@ static enum range_result parse_many(unsigned count, unsigned gap, struct range_s
     return range_parse((struct span){field, used}, UINT64_C(1) << 40, set);
 }
 
-static void too_many_ranges_are_ignored(void **state)
+TEST(too_many_ranges_are_ignored)
 {
     struct range_set set;
 
-    (void)state;
     assert_int_equal(parse_many(RANGE_PARTS_MAX, 2, &set), RANGE_PARTIAL);
     assert_int_equal(set.count, RANGE_PARTS_MAX);
     assert_int_equal(parse_many(RANGE_PARTS_MAX + 1, 2, &set), RANGE_WHOLE);
@@ -130,14 +123,4 @@ static void too_many_ranges_are_ignored(void **state)
     assert_int_equal(set.count, 1);
     assert_int_equal(set.range[0].length, RANGE_SPECS_MAX);
     assert_int_equal(parse_many(RANGE_SPECS_MAX + 1, 1, &set), RANGE_WHOLE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_parsed_by_section_14),
-        cmocka_unit_test(too_many_ranges_are_ignored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
  * Field lines of a request, found by name, and the methods; and what the server makes of each
  * header field, one field line at a time.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/request.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +42,7 @@ static struct request request_of(const char *lines)
 
 /* --- Fields that are found by name --- */
 
-static void lines_of_a_name_come_in_order(void **state)
+TEST(lines_of_a_name_come_in_order)
 {
     const struct request request = request_of("Forwarded: for=a\r\n"
                                               "X-Forwarded: no\r\n"
@@ -62,7 +56,6 @@ static void lines_of_a_name_come_in_order(void **state)
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
         assert_true(request_next_line(&request, SPAN("forwarded"), &at, &value));
         expect_span(value, expected[i]);
@@ -70,13 +63,12 @@ static void lines_of_a_name_come_in_order(void **state)
     assert_false(request_next_line(&request, SPAN("forwarded"), &at, &value));
 }
 
-static void shorter_line_has_no_longer_name(void **state)
+TEST(shorter_line_has_no_longer_name)
 {
     const struct request request = request_of("A:\r\nAbc: 1\r\nA:\r\n");
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     assert_true(request_next_line(&request, SPAN("abc"), &at, &value));
     expect_span(value, "1");
     assert_false(request_next_line(&request, SPAN("abc"), &at, &value));
@@ -84,25 +76,23 @@ static void shorter_line_has_no_longer_name(void **state)
     assert_false(request_next_line(&request, SPAN("abcdefghijkl"), &at, &value));
 }
 
-static void request_without_fields_has_no_line(void **state)
+TEST(request_without_fields_has_no_line)
 {
     const struct request none = request_of(""), unset = {.fields = {NULL, 0}};
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     assert_false(request_next_line(&none, SPAN("a"), &at, &value));
     at = NULL;
     assert_false(request_next_line(&unset, SPAN("a"), &at, &value));
     assert_int_equal(request_find_field(&unset, SPAN("a"), &value), 0);
 }
 
-static void field_is_found_with_its_number_of_lines(void **state)
+TEST(field_is_found_with_its_number_of_lines)
 {
     const struct request request = request_of("A: 1\r\nB: 2\r\nb: 3\r\nB: 4\r\n");
     struct span value = SPAN("unchanged");
 
-    (void)state;
     assert_int_equal(request_find_field(&request, SPAN("c"), &value), 0);
     expect_span(value, "unchanged");
     assert_int_equal(request_find_field(&request, SPAN("a"), &value), 1);
@@ -149,11 +139,10 @@ static struct request request_of_all(unsigned repeated)
     return request;
 }
 
-static void values_are_those_of_the_field(void **state)
+TEST(values_are_those_of_the_field)
 {
     const struct request request = request_of_all(0xff);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
         const char *at = NULL;
         struct span value;
@@ -167,33 +156,30 @@ static void values_are_those_of_the_field(void **state)
 }
 
 /* Only the fields with a bit in REPEATED have another line to search for. */
-static void field_that_is_not_repeated_has_one_value(void **state)
+TEST(field_that_is_not_repeated_has_one_value)
 {
     const struct request request = request_of_all(REQUEST_RANGE);
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     assert_true(request_next_value(&request, REQUEST_IF_MATCH, &at, &value));
     expect_span(value, "2");
     assert_false(request_next_value(&request, REQUEST_IF_MATCH, &at, &value));
 }
 
-static void field_that_is_absent_has_no_value(void **state)
+TEST(field_that_is_absent_has_no_value)
 {
     struct request request = request_of_all(0xff);
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     request.present = 0xff & ~REQUEST_IF_RANGE;
     assert_false(request_next_value(&request, REQUEST_IF_RANGE, &at, &value));
     assert_true(request_next_value(&request, REQUEST_RANGE, &at, &value));
 }
 
-static void rejected_request_has_the_first_value(void **state)
+TEST(rejected_request_has_the_first_value)
 {
-    (void)state;
     for (unsigned repeated = 0; repeated <= REQUEST_ACCEPT; repeated += REQUEST_ACCEPT) {
         struct request request = {.present = REQUEST_ACCEPT,
                                   .repeated = (uint8_t)repeated,
@@ -207,14 +193,13 @@ static void rejected_request_has_the_first_value(void **state)
     }
 }
 
-static void value_may_contain_a_field_line(void **state)
+TEST(value_may_contain_a_field_line)
 {
     struct request request = request_of("Accept: accept: 1\r\nX: accept: 2\r\nAccepts: 3\r\n"
                                         "Accept:\r\nAccept: \t4 5 \r\n");
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     request.present = request.repeated = REQUEST_ACCEPT;
     request.accept = (struct span){request.fields.start + 8, 9};
     assert_true(request_next_value(&request, REQUEST_ACCEPT, &at, &value));
@@ -228,21 +213,19 @@ static void value_may_contain_a_field_line(void **state)
 
 /* --- Methods --- */
 
-static void methods_have_their_names(void **state)
+TEST(methods_have_their_names)
 {
-    (void)state;
 #define CHECK(name) assert_int_equal(http_method_find(SPAN(#name)), METHOD_##name);
     ALL_METHODS(CHECK)
 #undef CHECK
 }
 
-static void other_methods_are_registered_or_unknown(void **state)
+TEST(other_methods_are_registered_or_unknown)
 {
     static const char *const registered[] = {"ACL", "PROPFIND", "QUERY", "VERSION-CONTROL"},
                              *const unknown[] = {"PRI", "get",  "GETS", "GE",   "",
                                                  "acl", "ACLS", "Head", "NONE", "VERSION"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(registered); i++)
         assert_int_equal(http_method_find(span_of(registered[i])), METHOD_REGISTERED);
     for (size_t i = 0; i < ARRAY_LENGTH(unknown); i++)
@@ -262,6 +245,8 @@ static int begin(void **state)
     head = (struct head){.request = &request};
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, NULL};
 
 /* Returns the status of a field line with VALUE. Its memory lasts for the next three lines. */
 static int take(field_handler *handler, const char *value)
@@ -298,7 +283,7 @@ static void expect_statuses(field_handler *handler, const struct status_case *ca
 
 /* --- Host --- */
 
-static void host_is_a_host_with_or_without_a_port(void **state)
+TEST(host_is_a_host_with_or_without_a_port)
 {
     static const struct status_case cases[] = {
         {"example.org", GOOD},
@@ -323,13 +308,11 @@ static void host_is_a_host_with_or_without_a_port(void **state)
         {"a.rather-long.name/b", 400},
     };
 
-    (void)state;
     expect_statuses(request_field_host, cases, ARRAY_LENGTH(cases));
 }
 
-static void second_host_is_400(void **state)
+TEST(second_host_is_400)
 {
-    (void)state;
     assert_int_equal(take(request_field_host, "a"), GOOD);
     assert_int_equal(head.seen, SEEN_HOST);
     expect_span(request.host, "a");
@@ -338,7 +321,7 @@ static void second_host_is_400(void **state)
 
 /* --- The length of the body --- */
 
-static void content_length_is_a_number_up_to_2_63(void **state)
+TEST(content_length_is_a_number_up_to_2_63)
 {
     static const struct {
         const char *value;
@@ -364,7 +347,6 @@ static void content_length_is_a_number_up_to_2_63(void **state)
         {"92233720368547758070", 400},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
         begin(NULL);
         assert_int_equal(take(request_field_content_length, good[i].value), GOOD);
@@ -374,14 +356,13 @@ static void content_length_is_a_number_up_to_2_63(void **state)
     expect_statuses(request_field_content_length, wrong, ARRAY_LENGTH(wrong));
 }
 
-static void second_content_length_is_400(void **state)
+TEST(second_content_length_is_400)
 {
-    (void)state;
     assert_int_equal(take(request_field_content_length, "5"), GOOD);
     assert_int_equal(take(request_field_content_length, "5"), 400);
 }
 
-static void transfer_codings_end_with_chunked(void **state)
+TEST(transfer_codings_end_with_chunked)
 {
     static const struct {
         const char *value;
@@ -400,7 +381,6 @@ static void transfer_codings_end_with_chunked(void **state)
         {"\"gzip\"", 400}, {";a", 400},        {"gzip, gzip x", 400},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
         begin(NULL);
         assert_int_equal(take(request_field_transfer_encoding, good[i].value), GOOD);
@@ -411,18 +391,16 @@ static void transfer_codings_end_with_chunked(void **state)
     expect_statuses(request_field_transfer_encoding, wrong, ARRAY_LENGTH(wrong));
 }
 
-static void codings_of_all_lines_count(void **state)
+TEST(codings_of_all_lines_count)
 {
-    (void)state;
     assert_int_equal(take(request_field_transfer_encoding, "gzip"), GOOD);
     assert_int_equal(take(request_field_transfer_encoding, "chunked"), GOOD);
     assert_true(head.unknown_coding && request.chunked);
     assert_int_equal(take(request_field_transfer_encoding, "gzip"), 400);
 }
 
-static void http_1_0_has_no_transfer_codings(void **state)
+TEST(http_1_0_has_no_transfer_codings)
 {
-    (void)state;
     request.minor_version = 0;
     assert_int_equal(take(request_field_transfer_encoding, "chunked"), 400);
     assert_int_equal(head.seen, SEEN_TRANSFER_ENCODING);
@@ -430,7 +408,7 @@ static void http_1_0_has_no_transfer_codings(void **state)
 
 /* --- Connection and Expect --- */
 
-static void connection_options_are_close_and_keep_alive(void **state)
+TEST(connection_options_are_close_and_keep_alive)
 {
     static const struct {
         const char *value;
@@ -448,7 +426,6 @@ static void connection_options_are_close_and_keep_alive(void **state)
                  {"", false, false},
                  {"closed, enclose", false, false}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         begin(NULL);
         assert_int_equal(take(request_field_connection, cases[i].value), GOOD);
@@ -457,16 +434,15 @@ static void connection_options_are_close_and_keep_alive(void **state)
     }
 }
 
-static void options_of_all_lines_count(void **state)
+TEST(options_of_all_lines_count)
 {
-    (void)state;
     take(request_field_connection, "keep-alive");
     take(request_field_connection, "close");
     take(request_field_connection, "TE");
     assert_true(head.keep_alive && head.close);
 }
 
-static void expectation_other_than_100_continue_is_417(void **state)
+TEST(expectation_other_than_100_continue_is_417)
 {
     static const struct status_case cases[] = {
         {"100-continue", GOOD},
@@ -480,7 +456,6 @@ static void expectation_other_than_100_continue_is_417(void **state)
         {"other, 100-continue", 417},
     };
 
-    (void)state;
     expect_statuses(request_field_expect, cases, ARRAY_LENGTH(cases));
     begin(NULL);
     take(request_field_expect, ",");
@@ -492,9 +467,8 @@ static void expectation_other_than_100_continue_is_417(void **state)
 
 /* --- Stored fields --- */
 
-static void first_value_of_a_logged_field_is_kept(void **state)
+TEST(first_value_of_a_logged_field_is_kept)
 {
-    (void)state;
     assert_int_equal(take(request_field_referer, ""), GOOD);
     assert_int_equal(take(request_field_user_agent, "1"), GOOD);
     assert_int_equal(take(request_field_referer, "2"), GOOD);
@@ -504,7 +478,7 @@ static void first_value_of_a_logged_field_is_kept(void **state)
     expect_span(request.user_agent, "1");
 }
 
-static void selecting_fields_have_bits(void **state)
+TEST(selecting_fields_have_bits)
 {
     static const struct {
         field_handler *handler;
@@ -522,7 +496,6 @@ static void selecting_fields_have_bits(void **state)
         {request_field_range, &request.range, REQUEST_RANGE},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         begin(NULL);
         assert_int_equal(take(cases[i].handler, "first"), GOOD);
@@ -541,7 +514,7 @@ static void selecting_fields_have_bits(void **state)
 
 /* --- Names --- */
 
-static void handlers_are_found_by_name(void **state)
+TEST(handlers_are_found_by_name)
 {
     static const struct {
         const char *name, *other; /* OTHER has the same length and is ignored */
@@ -564,7 +537,6 @@ static void handlers_are_found_by_name(void **state)
         {"If-Unmodified-Since", "If-Unmodifief-Since", request_field_if_unmodified_since},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *name = cases[i].name, *other = cases[i].other;
 
@@ -575,37 +547,4 @@ static void handlers_are_found_by_name(void **state)
     assert_null(request_field_find(SPAN("")));
     assert_null(request_field_find(SPAN("Hos")));
     assert_null(request_field_find(SPAN("A-Rather-Long-Name-Of-A-Field")));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_a_name_come_in_order),
-        cmocka_unit_test(shorter_line_has_no_longer_name),
-        cmocka_unit_test(request_without_fields_has_no_line),
-        cmocka_unit_test(field_is_found_with_its_number_of_lines),
-        cmocka_unit_test(values_are_those_of_the_field),
-        cmocka_unit_test(field_that_is_not_repeated_has_one_value),
-        cmocka_unit_test(field_that_is_absent_has_no_value),
-        cmocka_unit_test(rejected_request_has_the_first_value),
-        cmocka_unit_test(value_may_contain_a_field_line),
-        cmocka_unit_test(methods_have_their_names),
-        cmocka_unit_test(other_methods_are_registered_or_unknown),
-        TEST(host_is_a_host_with_or_without_a_port),
-        TEST(second_host_is_400),
-        TEST(content_length_is_a_number_up_to_2_63),
-        TEST(second_content_length_is_400),
-        TEST(transfer_codings_end_with_chunked),
-        TEST(codings_of_all_lines_count),
-        TEST(http_1_0_has_no_transfer_codings),
-        TEST(connection_options_are_close_and_keep_alive),
-        TEST(options_of_all_lines_count),
-        TEST(expectation_other_than_100_continue_is_417),
-        TEST(first_value_of_a_logged_field_is_kept),
-        TEST(selecting_fields_have_bits),
-        TEST(handlers_are_found_by_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
  * Prepared response prefixes equal those formatted directly; error pages name the status. Header
  * blocks without the dynamic table, byte by byte: examples are from RFC 7541 appendix C.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/response.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,14 +54,13 @@ static void assert_prefix(struct response_prefixes *prefixes, int status, enum p
     assert_string_equal(text, expected);
 }
 
-static void prefixes_are_current_in_every_second(void **state)
+TEST(prefixes_are_current_in_every_second)
 {
     static const int64_t seconds[] = {1, 1795241910, 1795241911, 1795241911, 5};
     static const struct {
         const char *set, *field;
     } servers[] = {{NULL, "Server: webserverd\r\n"}, {"", ""}, {"house", "Server: house\r\n"}};
 
-    (void)state;
     for (size_t s = 0; s < ARRAY_LENGTH(servers); s++) {
         struct response_prefixes *prefixes = calloc(1, sizeof(*prefixes));
 
@@ -84,9 +77,8 @@ static void prefixes_are_current_in_every_second(void **state)
     }
 }
 
-static void error_pages_name_the_status(void **state)
+TEST(error_pages_name_the_status)
 {
-    (void)state;
     for (size_t i = 0; i + 1 < ARRAY_LENGTH(statuses); i++) {
         struct span page = response_error_page(statuses[i]);
         char expected[400];
@@ -103,7 +95,7 @@ static void error_pages_name_the_status(void **state)
     }
 }
 
-static void status_is_indexed_or_literal(void **state)
+TEST(status_is_indexed_or_literal)
 {
     static const struct {
         int status;
@@ -122,7 +114,6 @@ static void status_is_indexed_or_literal(void **state)
               "431"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char block[HPACK_STATUS_MAX];
         size_t length = (size_t)(hpack_put_status(block, cases[i].status) - block);
@@ -132,7 +123,7 @@ static void status_is_indexed_or_literal(void **state)
     }
 }
 
-static void lines_become_literals_with_lower_case_names(void **state)
+TEST(lines_become_literals_with_lower_case_names)
 {
     static const struct {
         const char *lines;
@@ -148,7 +139,6 @@ static void lines_become_literals_with_lower_case_names(void **state)
                                          "1")},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char block[64];
         struct span lines = {cases[i].lines, strlen(cases[i].lines)};
@@ -160,7 +150,7 @@ static void lines_become_literals_with_lower_case_names(void **state)
 }
 
 /* Lengths at the limits of one, two and three bytes; the block is within HPACK_LINES_MAX. */
-static void long_values_have_long_lengths(void **state)
+TEST(long_values_have_long_lengths)
 {
     static const struct {
         size_t value;
@@ -175,7 +165,6 @@ static void long_values_have_long_lengths(void **state)
     };
     static char lines[20000], block[HPACK_LINES_MAX(20000)];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int length = snprintf(lines, sizeof(lines), "ETag: %0*d\r\n", (int)cases[i].value, 7);
         size_t encoded =
@@ -187,17 +176,4 @@ static void long_values_have_long_lengths(void **state)
         assert_memory_equal(block + 2, cases[i].length.start, cases[i].length.length);
         assert_memory_equal(block + encoded - cases[i].value, lines + 6, cases[i].value);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_are_current_in_every_second),
-        cmocka_unit_test(error_pages_name_the_status),
-        cmocka_unit_test(status_is_indexed_or_literal),
-        cmocka_unit_test(lines_become_literals_with_lower_case_names),
-        cmocka_unit_test(long_values_have_long_lengths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

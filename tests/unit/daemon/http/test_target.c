@@ -1,14 +1,7 @@
 /* Request targets and the resulting paths, or their rejection, as a table. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http/target.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,11 +199,10 @@ static void check_query(const struct target_case *c, struct span query)
     assert_ptr_equal(query.start + query.length, c->text.start + c->text.length);
 }
 
-static void targets_are_decoded_and_normalised(void **state)
+TEST(targets_are_decoded_and_normalised)
 {
     static struct target target;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct target_case *c = &cases[i];
         int status = canonical(c->text, &target);
@@ -238,13 +230,12 @@ static struct span long_text(char *bytes, const char *beginning, size_t length)
     return (struct span){bytes, used + length};
 }
 
-static void path_over_limit_is_404(void **state)
+TEST(path_over_limit_is_404)
 {
     static const char *const beginnings[] = {"", "//", "/./b/..", "http://host"};
     static struct target target;
     static char bytes[2 * TARGET_PATH_MAX];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
         assert_int_equal(canonical(long_text(bytes, beginnings[i], TARGET_PATH_MAX - 1), &target),
                          0);
@@ -254,13 +245,12 @@ static void path_over_limit_is_404(void **state)
     }
 }
 
-static void limit_counts_decoded_bytes(void **state)
+TEST(limit_counts_decoded_bytes)
 {
     static struct target target;
     static char bytes[3 * TARGET_PATH_MAX];
     size_t length = 1;
 
-    (void)state;
     bytes[0] = '/';
     for (; length < 3 * (TARGET_PATH_MAX - 2); length += 3)
         memcpy(bytes + length, "%61", 3);
@@ -270,27 +260,14 @@ static void limit_counts_decoded_bytes(void **state)
     assert_int_equal(canonical((struct span){bytes, length + 3}, &target), 404);
 }
 
-static void query_has_no_limit(void **state)
+TEST(query_has_no_limit)
 {
     static struct target target;
     static char bytes[4 * TARGET_PATH_MAX];
 
-    (void)state;
     memset(bytes, 'q', sizeof(bytes));
     memcpy(bytes, "/a?", 3);
     assert_int_equal(canonical((struct span){bytes, sizeof(bytes)}, &target), 0);
     assert_string_equal(target.path, "/a");
     assert_int_equal(target.query.length, sizeof(bytes) - 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_decoded_and_normalised),
-        cmocka_unit_test(path_over_limit_is_404),
-        cmocka_unit_test(limit_counts_decoded_bytes),
-        cmocka_unit_test(query_has_no_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "daemon/connection/transport.h"
 #include "daemon/http1/connection.h"
 #include "daemon/transaction/accounting.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <errno.h>

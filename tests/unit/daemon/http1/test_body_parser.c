@@ -2,16 +2,9 @@
  * The body parser, by tables: where each body ends, or with which status it is rejected. Each is
  * fed whole, byte by byte, and in two pieces, cut at every position.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http1/body_parser.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,12 +86,11 @@ static const struct {
     {"7.1.2 a long name", SPAN("0\r\nTransfer-Encoding-and-more: y\r\n\r\n")},
 };
 
-static void chunked_body_ends_after_last_chunk(void **state)
+TEST(chunked_body_ends_after_last_chunk)
 {
     static const char *const next[] = {"", "\r\n", "GET / HTTP/1.1\r\n", "0\r\n\r\n"};
     char bytes[256];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
         for (size_t j = 0; j < ARRAY_LENGTH(next); j++) {
             size_t length = accepted[i].bytes.length, more = strlen(next[j]);
@@ -110,9 +102,8 @@ static void chunked_body_ends_after_last_chunk(void **state)
         }
 }
 
-static void incomplete_chunked_body_needs_more(void **state)
+TEST(incomplete_chunked_body_needs_more)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
         for (size_t length = 0; length < accepted[i].bytes.length; length++)
             check(accepted[i].rule, &chunked, (struct span){accepted[i].bytes.start, length},
@@ -183,9 +174,8 @@ static const struct {
     {"9110 6.5.1", SPAN("0\r\nhost:"), 400},
 };
 
-static void malformed_chunked_body_is_rejected(void **state)
+TEST(malformed_chunked_body_is_rejected)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rejected); i++) {
         struct span bytes = rejected[i].bytes;
 
@@ -197,12 +187,11 @@ static void malformed_chunked_body_is_rejected(void **state)
 
 /* --- Limits --- */
 
-static void sum_of_chunks_above_limit_is_413(void **state)
+TEST(sum_of_chunks_above_limit_is_413)
 {
     char bytes[4 * CONTENT_MAX] = "";
     size_t length = 0, used;
 
-    (void)state;
     for (int i = 0; i < CONTENT_MAX / 10; i++)
         length += (size_t)sprintf(bytes + length, "a\r\n0123456789\r\n");
     sprintf(bytes + length, "0\r\n\r\n");
@@ -215,7 +204,7 @@ static void sum_of_chunks_above_limit_is_413(void **state)
     assert_int_equal(used, length + 3); /* at the chunk size, before its data */
 }
 
-static void extensions_and_trailers_above_limit_are_rejected(void **state)
+TEST(extensions_and_trailers_above_limit_are_rejected)
 {
     static const struct {
         const char *start, *repeated, *end;
@@ -229,7 +218,6 @@ static void extensions_and_trailers_above_limit_are_rejected(void **state)
     char bytes[20 * TRAILER_MAX];
     size_t used;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         for (int count = 1; count <= 2 * TRAILER_MAX; count += 2 * TRAILER_MAX - 1) {
             char *at = bytes + sprintf(bytes, "%s", cases[i].start);
@@ -258,11 +246,10 @@ static void check_repeated(const char *start, const char *repeated, int count, c
 }
 
 /* The first 16 digits of each size are free. The LF at the very end does not count. */
-static void limits_of_extensions_and_trailers_are_exact(void **state)
+TEST(limits_of_extensions_and_trailers_are_exact)
 {
     enum { DIGITS_FREE = 16 };
 
-    (void)state;
     check_repeated("", "0", DIGITS_FREE + TRAILER_MAX, "\r\n\r\n", 0);
     check_repeated("", "0", DIGITS_FREE + TRAILER_MAX + 1, "\r\n\r\n", 413);
     check_repeated("", "01\r\nx\r\n", TRAILER_MAX, "0\r\n\r\n", 0);
@@ -274,13 +261,12 @@ static void limits_of_extensions_and_trailers_are_exact(void **state)
 
 /* --- Known length --- */
 
-static void body_of_known_length_ends_there(void **state)
+TEST(body_of_known_length_ends_there)
 {
     static const char bytes[2 * CONTENT_MAX] = "0\r\n\r\n";
     static const size_t lengths[] = {1, 2, 10, CONTENT_MAX};
     struct request request = {.has_body = true};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
         request.content_length = lengths[i];
         check("exactly", &request, (struct span){bytes, lengths[i]}, BODY_DONE, lengths[i]);
@@ -289,31 +275,14 @@ static void body_of_known_length_ends_there(void **state)
     }
 }
 
-static void content_length_above_limit_is_413_at_once(void **state)
+TEST(content_length_above_limit_is_413_at_once)
 {
     struct request request = {.content_length = CONTENT_MAX + 1, .has_body = true};
     struct body_parser body;
 
-    (void)state;
     assert_int_equal(body_parser_begin(&body, &request, &usual), -413);
     request.content_length = INT64_MAX;
     assert_int_equal(body_parser_begin(&body, &request, &usual), -413);
     request.content_length = 0;
     assert_int_equal(body_parser_begin(&body, &request, &usual), BODY_DONE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunked_body_ends_after_last_chunk),
-        cmocka_unit_test(incomplete_chunked_body_needs_more),
-        cmocka_unit_test(malformed_chunked_body_is_rejected),
-        cmocka_unit_test(sum_of_chunks_above_limit_is_413),
-        cmocka_unit_test(extensions_and_trailers_above_limit_are_rejected),
-        cmocka_unit_test(limits_of_extensions_and_trailers_are_exact),
-        cmocka_unit_test(body_of_known_length_ends_there),
-        cmocka_unit_test(content_length_above_limit_is_413_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,9 @@
  * statuses. Every head is parsed whole, byte by byte, and cut at every length. It ends right before
  * an unreadable page, so that reading too far crashes the test.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/http1/request_parser.h"
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -40,6 +33,8 @@ static int set_up(void **state)
     guard = pages + GUARDED_PAGES * page;
     return mprotect(guard, page, PROT_NONE);
 }
+
+const struct test_fixture test_group_fixture = {set_up, NULL};
 
 /* Copies BYTES so that they end before the guard. */
 static const char *guarded(const char *bytes, size_t length)
@@ -239,11 +234,10 @@ static void check_accepted(const struct accepted *c, const struct request *reque
     assert_int_equal(request->repeated, 0);
 }
 
-static void well_formed_head_is_accepted(void **state)
+TEST(well_formed_head_is_accepted)
 {
     struct request request;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++) {
         const struct accepted *c = &accepted[i];
         int used = parse_once(c->bytes, strlen(c->bytes), &usual, &request);
@@ -258,11 +252,10 @@ static void well_formed_head_is_accepted(void **state)
     }
 }
 
-static void cut_head_is_incomplete(void **state)
+TEST(cut_head_is_incomplete)
 {
     struct request request;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
         for (size_t length = 0; length < strlen(accepted[i].bytes); length++) {
             int used = parse_once(accepted[i].bytes, length, &usual, &request);
@@ -273,13 +266,12 @@ static void cut_head_is_incomplete(void **state)
         }
 }
 
-static void bytes_after_head_are_not_used(void **state)
+TEST(bytes_after_head_are_not_used)
 {
     static const char *const next[] = {"\r\n", "\n", "GET / HTTP/1.1\r\n", "\0\xff", " folded"};
     struct request request;
     char bytes[512];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
         for (size_t j = 0; j < ARRAY_LENGTH(next); j++) {
             int length = snprintf(bytes, sizeof(bytes), "%s%s", accepted[i].bytes, next[j]);
@@ -295,7 +287,7 @@ static void parse_all(const char *bytes, size_t length, struct request *request)
     assert_int_equal(parse_once(bytes, length, &usual, request), length);
 }
 
-static void interpreted_fields_are_stored(void **state)
+TEST(interpreted_fields_are_stored)
 {
     static const char bytes[] = "GET /x HTTP/1.1\r\n"
                                 "host: example.org\r\n"
@@ -312,7 +304,6 @@ static void interpreted_fields_are_stored(void **state)
                                 "\r\n";
     struct request request;
 
-    (void)state;
     parse_all(bytes, sizeof(bytes) - 1, &request);
     check_span("line", request.line, "GET /x HTTP/1.1");
     check_span("host", request.host, "example.org");
@@ -331,7 +322,7 @@ static void interpreted_fields_are_stored(void **state)
     assert_int_equal(request.fields.length, sizeof(bytes) - 1 - strlen("GET /x HTTP/1.1\r\n\r\n"));
 }
 
-static void repeated_fields_keep_first_value(void **state)
+TEST(repeated_fields_keep_first_value)
 {
     static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
                                 "User-Agent: 1\r\nUser-Agent: 2\r\n"
@@ -339,7 +330,6 @@ static void repeated_fields_keep_first_value(void **state)
                                 "\r\n";
     struct request request;
 
-    (void)state;
     parse_all(bytes, sizeof(bytes) - 1, &request);
     check_span("agent", request.user_agent, "1");
     assert_non_null(request.referer.start); /* present but empty */
@@ -347,7 +337,7 @@ static void repeated_fields_keep_first_value(void **state)
 }
 
 /* A value may look like a field line of the same name. */
-static void next_value_iterates_over_field_lines(void **state)
+TEST(next_value_iterates_over_field_lines)
 {
     static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
                                 "If-None-Match: if-none-match: 0\r\n"
@@ -362,7 +352,6 @@ static void next_value_iterates_over_field_lines(void **state)
     const char *at = NULL;
     struct span value;
 
-    (void)state;
     parse_all(bytes, sizeof(bytes) - 1, &request);
     assert_int_equal(request.present, REQUEST_IF_NONE_MATCH | REQUEST_ACCEPT);
     assert_int_equal(request.repeated, REQUEST_IF_NONE_MATCH);
@@ -585,11 +574,10 @@ static const struct rejected rejected[] = {
     FIELD("9110 10.1.1", "Expect: 100-continue\r\nExpect: other", 417),
 };
 
-static void malformed_or_ambiguous_head_is_rejected(void **state)
+TEST(malformed_or_ambiguous_head_is_rejected)
 {
     struct request request;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rejected); i++) {
         const struct rejected *c = &rejected[i];
         int once = parse_once(c->bytes.start, c->bytes.length, &usual, &request);
@@ -642,16 +630,15 @@ static void check_every_byte(const char *before, const char *after, bool (*good)
         }
 }
 
-static void invalid_byte_is_rejected_at_every_position(void **state)
+TEST(invalid_byte_is_rejected_at_every_position)
 {
-    (void)state;
     check_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX: ", ".\r\n\r\n", in_value);
     check_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX", "Y: \r\n\r\n", in_token_or_colon);
     check_every_byte("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n", in_target);
     check_every_byte("X", " / HTTP/1.1\r\nHost: a\r\n\r\n", in_token);
 }
 
-static void rejection_reports_request_line(void **state)
+TEST(rejection_reports_request_line)
 {
     static const struct {
         const char *bytes, *line;
@@ -665,7 +652,6 @@ static void rejection_reports_request_line(void **state)
     };
     struct request request;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_true(parse_once(cases[i].bytes, strlen(cases[i].bytes), &usual, &request) < 0);
         check_span("line", request.line, cases[i].line);
@@ -684,12 +670,11 @@ static size_t write_line(char *bytes, size_t length)
     return length + 2;
 }
 
-static void incomplete_head_reports_request_line(void **state)
+TEST(incomplete_head_reports_request_line)
 {
     static const char bytes[] = "HEAD /a HTTP/1.1\r\nHost: a\r\nX";
     struct request request;
 
-    (void)state;
     for (size_t length = 0; length < sizeof(bytes); length++) {
         assert_int_equal(parse_once(bytes, length, &usual, &request), 0);
         check_span("line", request.line, length < 18 ? NULL : "HEAD /a HTTP/1.1");
@@ -697,14 +682,13 @@ static void incomplete_head_reports_request_line(void **state)
     assert_int_equal(request.method, METHOD_HEAD);
 }
 
-static void request_line_above_limit_is_414(void **state)
+TEST(request_line_above_limit_is_414)
 {
     static const struct request_limits limits = {
         .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
     struct request request;
     char bytes[1024];
 
-    (void)state;
     for (size_t line = 290; line <= 310; line++) {
         size_t length = write_line(bytes, line);
         int expected;
@@ -717,7 +701,7 @@ static void request_line_above_limit_is_414(void **state)
     }
 }
 
-static void endless_request_line_is_rejected(void **state)
+TEST(endless_request_line_is_rejected)
 {
     static const struct request_limits limits = {
         .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
@@ -726,7 +710,6 @@ static void endless_request_line_is_rejected(void **state)
     char bytes[1024];
     int expected;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
         memset(bytes, 'a', sizeof(bytes));
         memcpy(bytes, beginnings[i], strlen(beginnings[i]));
@@ -740,7 +723,7 @@ static void endless_request_line_is_rejected(void **state)
     }
 }
 
-static void head_above_limit_is_431(void **state)
+TEST(head_above_limit_is_431)
 {
     struct request_limits limits = {.line_bytes = 64, .field_count = 20};
     static const char bytes[] =
@@ -748,7 +731,6 @@ static void head_above_limit_is_431(void **state)
     const int head = (int)(strstr(bytes, "\r\n\r\n") - bytes) + 4;
     struct request request;
 
-    (void)state;
     for (int limit = 1; limit < head + 4; limit++) {
         int expected = limit >= head ? head : limit < 4 ? -501 : limit < 16 ? -414 : -431;
 
@@ -758,7 +740,7 @@ static void head_above_limit_is_431(void **state)
     }
 }
 
-static void endless_head_is_rejected(void **state)
+TEST(endless_head_is_rejected)
 {
     static const struct request_limits limits = {
         .line_bytes = 64, .head_bytes = 1000, .field_count = 2000};
@@ -766,7 +748,6 @@ static void endless_head_is_rejected(void **state)
     char bytes[1200] = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
     size_t used = strlen(bytes);
 
-    (void)state;
     memset(bytes + used, 'y', sizeof(bytes) - used);
     assert_int_equal(parse_once(bytes, 999, &limits, &request), 0);
     assert_int_equal(parse_once(bytes, 1000, &limits, &request), -431);
@@ -780,21 +761,20 @@ static void endless_head_is_rejected(void **state)
     assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), -431);
 }
 
-static void too_many_fields_are_431(void **state)
+TEST(too_many_fields_are_431)
 {
     struct request_limits limits = {.line_bytes = 64, .head_bytes = 1000, .field_count = 3};
     static const char three[] = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\n\r\n";
     static const char four[] = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\nX: 3\r\n\r\n";
     struct request request;
 
-    (void)state;
     assert_int_equal(parse_once(three, sizeof(three) - 1, &limits, &request), sizeof(three) - 1);
     assert_int_equal(parse_once(four, sizeof(four) - 1, &limits, &request), -431);
     assert_int_equal(parse_dripping(four, sizeof(four) - 1, &limits, &request), -431);
 }
 
 /* Makes bytes unreadable that an earlier call has searched: the parser must not read them again. */
-static void slow_head_is_searched_once(void **state)
+TEST(slow_head_is_searched_once)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct request_limits limits = {.line_bytes = 64, .head_bytes = 3 * page, .field_count = page};
@@ -803,7 +783,6 @@ static void slow_head_is_searched_once(void **state)
     struct request request;
     size_t scanned = 0;
 
-    (void)state;
     for (size_t i = 0; i + 4 <= 3 * page; i += 4)
         memcpy(data + i, "X:\r\n", 4);
     memcpy(data, line, sizeof(line) - 1);
@@ -816,28 +795,4 @@ static void slow_head_is_searched_once(void **state)
     assert_int_equal(mprotect(data, page, PROT_READ | PROT_WRITE), 0);
     memcpy(data + 3 * page - 4, "\r\n", 2);
     assert_int_equal(request_parse(data, 3 * page, &limits, &scanned, &request), 3 * page - 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well_formed_head_is_accepted),
-        cmocka_unit_test(cut_head_is_incomplete),
-        cmocka_unit_test(bytes_after_head_are_not_used),
-        cmocka_unit_test(interpreted_fields_are_stored),
-        cmocka_unit_test(repeated_fields_keep_first_value),
-        cmocka_unit_test(next_value_iterates_over_field_lines),
-        cmocka_unit_test(malformed_or_ambiguous_head_is_rejected),
-        cmocka_unit_test(invalid_byte_is_rejected_at_every_position),
-        cmocka_unit_test(rejection_reports_request_line),
-        cmocka_unit_test(incomplete_head_reports_request_line),
-        cmocka_unit_test(request_line_above_limit_is_414),
-        cmocka_unit_test(endless_request_line_is_rejected),
-        cmocka_unit_test(head_above_limit_is_431),
-        cmocka_unit_test(endless_head_is_rejected),
-        cmocka_unit_test(too_many_fields_are_431),
-        cmocka_unit_test(slow_head_is_searched_once),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
 }

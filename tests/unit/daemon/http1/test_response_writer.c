@@ -2,17 +2,11 @@
  * The response writer: what is sent, counted and logged of responses that the client takes in
  * pieces, or does not take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/connection/unsent.h"
 #include "daemon/http1/response_writer.h"
 
 #include "scene.h"
+#include "tests/test.h"
 #include "tests/unit/own_cache.h"
 
 #include <netinet/in.h>
@@ -81,6 +75,8 @@ static int end(void **state)
     assert_int_equal(atomic_load(&resource.entry.references), 1); /* the test's */
     return result;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static struct own_cache own;
 
@@ -170,11 +166,10 @@ static enum write_result flush(void)
 
 /* --- The output buffer --- */
 
-static void small_body_in_memory_is_copied(void **state)
+TEST(small_body_in_memory_is_copied)
 {
     static const char bytes[COPIED_MAX + 1];
 
-    (void)state;
     compose(HEAD, memory_body(bytes, COPIED_MAX));
     response_copy_body(&scene.loop.context);
     assert_int_equal(output()->used, strlen(HEAD) + COPIED_MAX);
@@ -194,9 +189,8 @@ static void small_body_in_memory_is_copied(void **state)
     body_source_release(&output()->body, NULL);
 }
 
-static void copied_body_is_released(void **state)
+TEST(copied_body_is_released)
 {
-    (void)state;
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     body_source_keep(&output()->body);
     response_copy_body(&scene.loop.context);
@@ -205,16 +199,14 @@ static void copied_body_is_released(void **state)
     expect_taken(BOTH);
 }
 
-static void empty_output_is_not_written(void **state)
+TEST(empty_output_is_not_written)
 {
-    (void)state;
     assert_int_equal(flush(), WRITE_DONE);
     assert_int_equal(scene.writes, 0);
 }
 
-static void response_that_fits_is_one_write(void **state)
+TEST(response_that_fits_is_one_write)
 {
-    (void)state;
     for (unsigned closing = 0; closing <= 1; closing++) {
         scene.http1->connection.client.closing = closing;
         scene.length = 0;
@@ -235,7 +227,7 @@ static void response_that_fits_is_one_write(void **state)
     assert_int_equal(atomic_load(&scene.loop.context.activity->state), THREAD_STATE_WRITE);
 }
 
-static void failed_write_counts_no_body(void **state)
+TEST(failed_write_counts_no_body)
 {
     static const struct {
         int error;
@@ -243,7 +235,6 @@ static void failed_write_counts_no_body(void **state)
     } cases[] = {{EPIPE, true}, {ECONNRESET, true}, {EIO, false}};
     uint64_t resets = 0;
 
-    (void)state;
     scene.room = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         scene.error = cases[i].error;
@@ -282,11 +273,10 @@ static void send_in_pieces(size_t first, int error)
     assert_memory_equal(scene.taken + length, BOTH, strlen(BOTH));
 }
 
-static void response_in_pieces_is_complete(void **state)
+TEST(response_in_pieces_is_complete)
 {
     unsigned count = 0;
 
-    (void)state;
     for (size_t first = 0; first < strlen(BOTH); first++) {
         send_in_pieces(first, first % 2 == 0 ? EAGAIN : EINTR);
         count++;
@@ -298,9 +288,8 @@ static void response_in_pieces_is_complete(void **state)
 }
 
 /* The head of both is in one buffer. */
-static void responses_before_the_pending_one_are_counted(void **state)
+TEST(responses_before_the_pending_one_are_counted)
 {
-    (void)state;
     scene.room = strlen(BOTH) + 1;
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     response_copy_body(&scene.loop.context);
@@ -313,9 +302,8 @@ static void responses_before_the_pending_one_are_counted(void **state)
     expect_taken(BOTH BOTH);
 }
 
-static void rest_is_offered_with_the_body(void **state)
+TEST(rest_is_offered_with_the_body)
 {
-    (void)state;
     scene.room = 1;
     compose(HEAD, memory_body(BODY, strlen(BODY)));
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -326,7 +314,7 @@ static void rest_is_offered_with_the_body(void **state)
     expect_taken(BOTH);
 }
 
-static void failed_continuation_is_counted_when_aborted(void **state)
+TEST(failed_continuation_is_counted_when_aborted)
 {
     static const struct {
         int error;
@@ -334,7 +322,6 @@ static void failed_continuation_is_counted_when_aborted(void **state)
     } cases[] = {{EPIPE, true}, {ECONNRESET, true}, {EIO, false}};
     uint64_t resets = 0;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         scene.room = strlen(HEAD) + 2;
         scene.error = EAGAIN;
@@ -356,9 +343,8 @@ static void failed_continuation_is_counted_when_aborted(void **state)
     assert_int_equal(scene_metric(METRIC_responses_cut_short), ARRAY_LENGTH(cases));
 }
 
-static void response_without_memory_to_keep_it_fails(void **state)
+TEST(response_without_memory_to_keep_it_fails)
 {
-    (void)state;
     scene.room = strlen(HEAD);
     mallocs_fail = 1;
     compose(HEAD, memory_body(BODY, strlen(BODY)));
@@ -384,9 +370,8 @@ static void response_without_memory_to_keep_it_fails(void **state)
 
 #define ALL_PARTS HEAD "<1>ab<2>ef<end>"
 
-static void parts_follow_their_texts(void **state)
+TEST(parts_follow_their_texts)
 {
-    (void)state;
     compose(HEAD, two_parts());
     assert_int_equal(flush(), WRITE_DONE);
     expect_taken(ALL_PARTS);
@@ -405,9 +390,8 @@ static void parts_follow_their_texts(void **state)
 }
 
 /* The kernel may delay packets until the end, and only until then. */
-static void last_text_is_sent_at_once(void **state)
+TEST(last_text_is_sent_at_once)
 {
-    (void)state;
     scene.room = strlen(HEAD);
     compose(HEAD, two_parts());
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -421,11 +405,10 @@ static void last_text_is_sent_at_once(void **state)
 }
 
 /* The log counts the framing of parts as body, but not the head. */
-static void texts_of_parts_count_as_body(void **state)
+TEST(texts_of_parts_count_as_body)
 {
     uint64_t bytes = 0;
 
-    (void)state;
     scene.room = 1;
     compose(HEAD, two_parts());
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -445,9 +428,8 @@ static void texts_of_parts_count_as_body(void **state)
 
 /* --- Files --- */
 
-static void file_follows_the_head(void **state)
+TEST(file_follows_the_head)
 {
-    (void)state;
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_DONE);
     assert_int_equal(scene.next, WRITE_NEXT_MORE);
@@ -467,12 +449,11 @@ static void count_resumed(struct connection *connection)
 }
 
 /* The window of an earlier file is forgotten. */
-static void file_has_a_window_of_its_own(void **state)
+TEST(file_has_a_window_of_its_own)
 {
     struct connection_protocol protocol = http1_protocol;
     struct file_window *window = &scene.http1->window;
 
-    (void)state;
     window->warm_until = 10;
     scene.room = strlen(HEAD) + 20;
     compose(HEAD, file_body(1000));
@@ -487,9 +468,8 @@ static void file_has_a_window_of_its_own(void **state)
     scene.http1->connection.protocol = &http1_protocol;
 }
 
-static void large_file_leaves_time_for_others(void **state)
+TEST(large_file_leaves_time_for_others)
 {
-    (void)state;
     compose(HEAD, file_body(BIG_FILE));
     for (int i = 1; i < 3; i++) {
         assert_int_equal(i == 1 ? flush() : response_continue(scene.http1), WRITE_BLOCKED);
@@ -500,9 +480,8 @@ static void large_file_leaves_time_for_others(void **state)
     expect_counted(1, BIG_FILE);
 }
 
-static void limit_of_unsent_bytes_is_lifted_once(void **state)
+TEST(limit_of_unsent_bytes_is_lifted_once)
 {
-    (void)state;
     scene.room = strlen(HEAD);
     compose(HEAD, file_body(BIG_FILE));
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -517,9 +496,8 @@ static void limit_of_unsent_bytes_is_lifted_once(void **state)
     assert_int_equal(lifted, 1);
 }
 
-static void file_that_has_shrunk_ends_the_response(void **state)
+TEST(file_that_has_shrunk_ends_the_response)
 {
-    (void)state;
     scene.room = strlen(HEAD) + 10;
     scene.error = 0;
     compose(HEAD, file_body(1000));
@@ -530,9 +508,8 @@ static void file_that_has_shrunk_ends_the_response(void **state)
     expect_counted(1, 10);
 }
 
-static void file_waits_for_the_client_or_a_job(void **state)
+TEST(file_waits_for_the_client_or_a_job)
 {
-    (void)state;
     scene.room = strlen(HEAD) + 10;
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -547,11 +524,10 @@ static void file_waits_for_the_client_or_a_job(void **state)
 }
 
 /* The rate of a client is measured over one response. */
-static void sent_bytes_count_for_the_rate(void **state)
+TEST(sent_bytes_count_for_the_rate)
 {
     struct connection *connection = &scene.http1->connection;
 
-    (void)state;
     scene.room = strlen(HEAD) + 10;
     connection->send_from_ns = SCENE_NOW_NS;
     compose(HEAD, file_body(1000));
@@ -564,11 +540,10 @@ static void sent_bytes_count_for_the_rate(void **state)
     assert_int_equal(connection->send_from_ns, 0);
 }
 
-static void activity_names_the_file(void **state)
+TEST(activity_names_the_file)
 {
     const struct segment_activity *activity = scene.loop.context.activity;
 
-    (void)state;
     scene.room = strlen(HEAD);
     compose(HEAD, file_body(1000));
     assert_int_equal(flush(), WRITE_BLOCKED);
@@ -589,12 +564,11 @@ static void make_pending(void)
     assert_int_equal(flush(), WRITE_BLOCKED);
 }
 
-static void reservation_moves_with_the_response(void **state)
+TEST(reservation_moves_with_the_response)
 {
     struct connection *connection = &scene.http1->connection;
     uint64_t reserved;
 
-    (void)state;
     unsent_end_reservation(connection);
     assert_true(unsent_reserve_log(connection));
     expect_pending(false);
@@ -610,9 +584,8 @@ static void reservation_moves_with_the_response(void **state)
     }
 }
 
-static void full_ring_has_no_place_for_the_record(void **state)
+TEST(full_ring_has_no_place_for_the_record)
 {
-    (void)state;
     make_pending();
     unsent_end_reservation(&scene.http1->connection);
     atomic_store(&scene.ring.words->head, scene.ring.capacity);
@@ -622,9 +595,8 @@ static void full_ring_has_no_place_for_the_record(void **state)
     assert_true(unsent_reserve_log(&scene.http1->connection));
 }
 
-static void pending_response_of_no_thread_is_freed(void **state)
+TEST(pending_response_of_no_thread_is_freed)
 {
-    (void)state;
     make_pending();
     assert_int_equal(atomic_load(&resource.entry.references), 2);
     unsent_end_reservation(&scene.http1->connection);
@@ -633,37 +605,4 @@ static void pending_response_of_no_thread_is_freed(void **state)
     assert_int_equal(atomic_load(&resource.entry.references), 1);
     unsent_free(&scene.http1->connection, NULL);
     expect_counted(0, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(small_body_in_memory_is_copied),
-        TEST(copied_body_is_released),
-        TEST(empty_output_is_not_written),
-        TEST(response_that_fits_is_one_write),
-        TEST(failed_write_counts_no_body),
-        TEST(response_in_pieces_is_complete),
-        TEST(responses_before_the_pending_one_are_counted),
-        TEST(rest_is_offered_with_the_body),
-        TEST(failed_continuation_is_counted_when_aborted),
-        TEST(response_without_memory_to_keep_it_fails),
-        TEST(parts_follow_their_texts),
-        TEST(last_text_is_sent_at_once),
-        TEST(texts_of_parts_count_as_body),
-        TEST(file_follows_the_head),
-        TEST(file_has_a_window_of_its_own),
-        TEST(large_file_leaves_time_for_others),
-        TEST(limit_of_unsent_bytes_is_lifted_once),
-        TEST(file_that_has_shrunk_ends_the_response),
-        TEST(file_waits_for_the_client_or_a_job),
-        TEST(sent_bytes_count_for_the_rate),
-        TEST(activity_names_the_file),
-        TEST(reservation_moves_with_the_response),
-        TEST(full_ring_has_no_place_for_the_record),
-        TEST(pending_response_of_no_thread_is_freed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,6 @@
  * The state machine of an HTTP/1 connection: what it reads, in which order it serves, and what it
  * waits for. Requests are for files of a directory of its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/connection/unsent.h"
@@ -16,6 +9,7 @@
 #include "daemon/config/load.h"
 #include "daemon/worker/internal.h"
 #include "scene.h"
+#include "tests/test.h"
 #include "tests/unit/mailbox_items.h"
 #include "tests/unit/own_directory.h"
 
@@ -190,6 +184,8 @@ static int finish(void **state)
     return own_directory_remove() != 0 || failed != 0 ? -1 : 0;
 }
 
+const struct test_fixture test_fixture = {begin, finish};
+
 static struct connection *connection_of_scene(void)
 {
     return &scene.http1->connection;
@@ -272,11 +268,10 @@ static void expect_closed(void)
 
 /* --- Requests --- */
 
-static void requests_of_one_read_are_served_in_order(void **state)
+TEST(requests_of_one_read_are_served_in_order)
 {
     static const char text[] = REQUEST("/a") REQUEST("/b");
 
-    (void)state;
     receive(text);
     expect_sent(REPLY("/a") REPLY("/b"));
     assert_int_equal(scene.writes, 1);
@@ -285,11 +280,10 @@ static void requests_of_one_read_are_served_in_order(void **state)
     assert_null(connection_of_scene()->unserved);
 }
 
-static void head_in_pieces_is_served_when_complete(void **state)
+TEST(head_in_pieces_is_served_when_complete)
 {
     static const char text[] = REQUEST("/a") REQUEST("/b");
 
-    (void)state;
     for (size_t cut = strlen(REQUEST("/a")) + 1; cut < strlen(text); cut++) {
         char first[sizeof(text)];
 
@@ -306,27 +300,24 @@ static void head_in_pieces_is_served_when_complete(void **state)
     assert_int_equal(scene_metric(METRIC_bytes_received) % strlen(text), 0);
 }
 
-static void empty_line_before_a_request_is_skipped(void **state)
+TEST(empty_line_before_a_request_is_skipped)
 {
-    (void)state;
     receive("\r\n");
     expect_wait(EV_READ, DEADLINE_KEEPALIVE);
     receive(REQUEST("/a"));
     expect_sent(REPLY("/a"));
 }
 
-static void new_connection_is_served_at_once(void **state)
+TEST(new_connection_is_served_at_once)
 {
-    (void)state;
     input = SPAN(REQUEST("/a"));
     http1_protocol.accepted(connection_of_scene());
     expect_sent(REPLY("/a"));
     expect_wait(EV_READ, DEADLINE_KEEPALIVE);
 }
 
-static void malformed_head_is_rejected_and_the_rest_discarded(void **state)
+TEST(malformed_head_is_rejected_and_the_rest_discarded)
 {
-    (void)state;
     receive("GET /\r\n\r\n" REQUEST("/a"));
     expect_sent("400;");
     expect_wait(EV_READ, DEADLINE_LINGER);
@@ -337,9 +328,8 @@ static void malformed_head_is_rejected_and_the_rest_discarded(void **state)
     expect_closed();
 }
 
-static void bytes_after_the_last_request_delay_the_close(void **state)
+TEST(bytes_after_the_last_request_delay_the_close)
 {
-    (void)state;
     receive("GET /a HTTP/1.0\r\n\r\n" REQUEST("/b"));
     expect_sent(REPLY("/a"));
     assert_int_equal(scene.next, WRITE_NEXT_END);
@@ -347,17 +337,15 @@ static void bytes_after_the_last_request_delay_the_close(void **state)
     assert_null(connection_of_scene()->unserved);
 }
 
-static void last_request_closes(void **state)
+TEST(last_request_closes)
 {
-    (void)state;
     receive("GET /a HTTP/1.0\r\n\r\n");
     expect_sent(REPLY("/a"));
     expect_closed();
 }
 
-static void request_waits_for_its_job(void **state)
+TEST(request_waits_for_its_job)
 {
-    (void)state;
     put_file("/c");
     begin_to_receive(REQUEST("/c") REQUEST("/b"));
     expect_sent("");
@@ -369,9 +357,8 @@ static void request_waits_for_its_job(void **state)
 
 /* --- Reading ahead --- */
 
-static void next_connection_is_read_before_the_first_is_served(void **state)
+TEST(next_connection_is_read_before_the_first_is_served)
 {
-    (void)state;
     input = SPAN(REQUEST("/a"));
     ready(EV_READ);
     expect_sent("");
@@ -388,9 +375,8 @@ static void next_connection_is_read_before_the_first_is_served(void **state)
     scene.loop.ahead.connection = NULL;
 }
 
-static void what_was_read_ahead_is_served_once(void **state)
+TEST(what_was_read_ahead_is_served_once)
 {
-    (void)state;
     input = SPAN(REQUEST("/a"));
     ready(EV_READ);
     second = *connection_of_scene();
@@ -414,22 +400,20 @@ static void check_end(const char *before, int error, bool reset)
     assert_int_equal(scene_metric(METRIC_connections_reset), reset);
 }
 
-static void end_of_input_closes(void **state)
+TEST(end_of_input_closes)
 {
     static const char *const before[] = {"", "GET", WITH_BODY};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(before); i++) {
         check_end(before[i], 0, false);
         check_end(before[i], ECONNRESET, true);
     }
 }
 
-static void read_without_bytes_changes_nothing(void **state)
+TEST(read_without_bytes_changes_nothing)
 {
     static const int errors[] = {EAGAIN, EINTR};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(errors); i++) {
         read_error = errors[i];
         receive("");
@@ -448,11 +432,10 @@ static void read_without_bytes_changes_nothing(void **state)
     assert_int_equal(scene_metric(METRIC_connections_reset), 0);
 }
 
-static void head_without_memory_closes(void **state)
+TEST(head_without_memory_closes)
 {
     static char head[4096 + 1] = "GET /a HTTP/1.1\r\nX: ";
 
-    (void)state;
     scene.config.limits_header_bytes = 2 * sizeof(head);
     memset(head + strlen(head), 'x', sizeof(head) - 1 - strlen(head));
     receive(head);
@@ -464,9 +447,8 @@ static void head_without_memory_closes(void **state)
     expect_closed();
 }
 
-static void rest_without_memory_closes(void **state)
+TEST(rest_without_memory_closes)
 {
-    (void)state;
     out_of_memory = true;
     receive(REQUEST("/a") "GET");
     out_of_memory = false;
@@ -476,9 +458,8 @@ static void rest_without_memory_closes(void **state)
 
 /* --- Bodies --- */
 
-static void body_in_pieces_precedes_the_response(void **state)
+TEST(body_in_pieces_precedes_the_response)
 {
-    (void)state;
     receive(WITH_BODY "b");
     expect_wait(EV_READ, DEADLINE_BODY);
     assert_false(http1_protocol.is_between_requests(connection_of_scene()));
@@ -492,12 +473,11 @@ static void body_in_pieces_precedes_the_response(void **state)
     assert_int_equal(scene_metric(METRIC_bytes_received), strlen(WITH_BODY "body" REQUEST("/a")));
 }
 
-static void continue_is_sent_when_the_client_takes_it(void **state)
+TEST(continue_is_sent_when_the_client_takes_it)
 {
     static const char get[] =
         "GET /g HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
 
-    (void)state;
     scene.room = 0;
     receive(get);
     expect_wait(EV_WRITE, DEADLINE_SEND);
@@ -520,9 +500,8 @@ static void continue_is_sent_when_the_client_takes_it(void **state)
     method " /g HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\nExpect: 100-continue\r\n\r\n"
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
-static void body_that_has_begun_needs_no_continue(void **state)
+TEST(body_that_has_begun_needs_no_continue)
 {
-    (void)state;
     receive(EXPECTING("GET", "4") "b");
     expect_sent("");
     expect_wait(EV_READ, DEADLINE_BODY);
@@ -530,9 +509,8 @@ static void body_that_has_begun_needs_no_continue(void **state)
     expect_sent(REPLY("/g"));
 }
 
-static void continue_that_is_cut_closes(void **state)
+TEST(continue_that_is_cut_closes)
 {
-    (void)state;
     scene.room = strlen(CONTINUE) - 1;
     receive(EXPECTING("GET", "4"));
     expect_closed();
@@ -540,9 +518,8 @@ static void continue_that_is_cut_closes(void **state)
 }
 
 /* The final status follows at once, and the client may send the body or not. */
-static void method_without_support_gets_no_continue(void **state)
+TEST(method_without_support_gets_no_continue)
 {
-    (void)state;
     receive(EXPECTING("POST", "4") "body");
     expect_sent("405;");
     expect_wait(EV_READ, DEADLINE_KEEPALIVE);
@@ -551,7 +528,7 @@ static void method_without_support_gets_no_continue(void **state)
     expect_wait(EV_READ, DEADLINE_LINGER);
 }
 
-static void malformed_body_is_rejected(void **state)
+TEST(malformed_body_is_rejected)
 {
     static const struct {
         const char *before, *after, *sent;
@@ -575,11 +552,10 @@ static void malformed_body_is_rejected(void **state)
     }
 }
 
-static void body_without_memory_is_503(void **state)
+TEST(body_without_memory_is_503)
 {
     static char rest[8192 + 1];
 
-    (void)state;
     out_of_memory = true;
     receive(WITH_BODY);
     out_of_memory = false;
@@ -595,9 +571,8 @@ static void body_without_memory_is_503(void **state)
     expect_sent("503;");
 }
 
-static void duration_begins_with_an_incomplete_body(void **state)
+TEST(duration_begins_with_an_incomplete_body)
 {
-    (void)state;
     receive(WITH_BODY);
     assert_int_equal(scene.http1->state.began_ns, SCENE_NOW_NS);
     receive("body");
@@ -607,12 +582,11 @@ static void duration_begins_with_an_incomplete_body(void **state)
 }
 
 /* Bytes restart body_timeout if they are enough. */
-static void timeout_restarts_after_each_64_kib(void **state)
+TEST(timeout_restarts_after_each_64_kib)
 {
     static char bytes[64 * 1024];
     const struct connection *connection = connection_of_scene();
 
-    (void)state;
     memset(bytes, 'x', sizeof(bytes) - 1);
     receive("GET /p HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
     for (unsigned i = 1; i <= 2; i++) {
@@ -628,9 +602,8 @@ static void timeout_restarts_after_each_64_kib(void **state)
 
 /* --- Unsent responses --- */
 
-static void rest_of_a_response_precedes_the_next(void **state)
+TEST(rest_of_a_response_precedes_the_next)
 {
-    (void)state;
     scene.room = big_length - 2;
     receive(REQUEST("/big") REQUEST("/b"));
     expect_wait(EV_WRITE, DEADLINE_SEND);
@@ -645,9 +618,8 @@ static void rest_of_a_response_precedes_the_next(void **state)
     expect_wait(EV_READ, DEADLINE_KEEPALIVE);
 }
 
-static void rest_that_fails_closes(void **state)
+TEST(rest_that_fails_closes)
 {
-    (void)state;
     scene.room = 1;
     receive(REQUEST("/a"));
     expect_wait(EV_WRITE, DEADLINE_SEND);
@@ -657,9 +629,8 @@ static void rest_that_fails_closes(void **state)
     assert_int_equal(scene_metric(METRIC_responses_cut_short), 1);
 }
 
-static void response_that_fails_closes(void **state)
+TEST(response_that_fails_closes)
 {
-    (void)state;
     scene.room = 0;
     scene.error = EPIPE;
     receive(REQUEST("/a"));
@@ -667,11 +638,10 @@ static void response_that_fails_closes(void **state)
 }
 
 /* The job refers to the connection. */
-static void failure_during_a_job_waits_for_it(void **state)
+TEST(failure_during_a_job_waits_for_it)
 {
     struct client *client = &connection_of_scene()->client;
 
-    (void)state;
     scene.room = 0;
     scene.error = EPIPE;
     client->jobs_out = 1;
@@ -684,9 +654,8 @@ static void failure_during_a_job_waits_for_it(void **state)
     expect_closed();
 }
 
-static void rest_waits_for_its_job(void **state)
+TEST(rest_waits_for_its_job)
 {
-    (void)state;
     scene.room = 1;
     receive(REQUEST("/a"));
     connection_of_scene()->client.jobs_out = 1;
@@ -706,9 +675,8 @@ static void fill_ring(bool full)
     atomic_store(&scene.ring.words->head, full ? scene.ring.capacity : 0);
 }
 
-static void request_waits_for_space_in_the_log(void **state)
+TEST(request_waits_for_space_in_the_log)
 {
-    (void)state;
     fill_ring(true);
     receive(REQUEST("/a"));
     expect_sent("");
@@ -720,9 +688,8 @@ static void request_waits_for_space_in_the_log(void **state)
     expect_wait(EV_READ, DEADLINE_KEEPALIVE);
 }
 
-static void adopted_response_waits_for_space_in_the_log(void **state)
+TEST(adopted_response_waits_for_space_in_the_log)
 {
-    (void)state;
     scene.room = 1;
     receive(REQUEST("/a"));
     unsent_end_reservation(connection_of_scene());
@@ -745,9 +712,8 @@ static void time_out(void)
     http1_protocol.timed_out(connection_of_scene());
 }
 
-static void idle_connection_times_out_silently(void **state)
+TEST(idle_connection_times_out_silently)
 {
-    (void)state;
     receive(REQUEST("/a"));
     expect_sent(REPLY("/a"));
     time_out();
@@ -756,12 +722,11 @@ static void idle_connection_times_out_silently(void **state)
 }
 
 /* A client cannot extend the time for a head by sending it slowly. */
-static void each_head_has_a_time_of_its_own(void **state)
+TEST(each_head_has_a_time_of_its_own)
 {
     const struct connection *connection = connection_of_scene();
     uint64_t *now_ns = &scene.loop.context.loop_now_ns;
 
-    (void)state;
     receive("GET /a HT");
     *now_ns += NS_PER_S;
     receive("TP/1.1\r\n");
@@ -773,7 +738,7 @@ static void each_head_has_a_time_of_its_own(void **state)
     assert_int_equal(connection->deadline_from_ns, *now_ns);
 }
 
-static void late_head_is_408(void **state)
+TEST(late_head_is_408)
 {
     static const struct {
         const char *text, *reply;
@@ -789,9 +754,8 @@ static void late_head_is_408(void **state)
     }
 }
 
-static void late_head_of_a_slow_reader_is_408_later(void **state)
+TEST(late_head_of_a_slow_reader_is_408_later)
 {
-    (void)state;
     receive("GET");
     scene.room = 1;
     time_out();
@@ -802,9 +766,8 @@ static void late_head_of_a_slow_reader_is_408_later(void **state)
     expect_wait(EV_READ, DEADLINE_LINGER);
 }
 
-static void late_head_of_a_lost_client_closes(void **state)
+TEST(late_head_of_a_lost_client_closes)
 {
-    (void)state;
     receive("GET");
     scene.room = 0;
     scene.error = EPIPE;
@@ -812,18 +775,16 @@ static void late_head_of_a_lost_client_closes(void **state)
     expect_closed();
 }
 
-static void late_body_is_408(void **state)
+TEST(late_body_is_408)
 {
-    (void)state;
     receive(WITH_BODY "bod");
     time_out();
     expect_sent("408;");
     expect_wait(EV_READ, DEADLINE_LINGER);
 }
 
-static void late_head_without_space_in_the_log_closes(void **state)
+TEST(late_head_without_space_in_the_log_closes)
 {
-    (void)state;
     receive("GET");
     fill_ring(true);
     time_out();
@@ -842,9 +803,8 @@ static void adopt(void)
     connection_adopt(&scene.loop, connection_of_scene());
 }
 
-static void moving_thread_hands_the_connection_over(void **state)
+TEST(moving_thread_hands_the_connection_over)
 {
-    (void)state;
     receive("GET /a");
     scene.loop.mode = THREAD_MOVING;
     http1_protocol.resume(connection_of_scene());
@@ -852,9 +812,8 @@ static void moving_thread_hands_the_connection_over(void **state)
     expect_wait(EV_READ, DEADLINE_HEADER);
 }
 
-static void rest_of_a_response_is_sent_by_the_next_thread(void **state)
+TEST(rest_of_a_response_is_sent_by_the_next_thread)
 {
-    (void)state;
     scene.room = 1;
     receive(REQUEST("/a"));
     scene.room = SIZE_MAX;
@@ -892,11 +851,10 @@ static const struct connection_protocol http2 = {.connection_bytes =
                                                  .accepted = accept_http2,
                                                  .moved = move_http2};
 
-static void preface_begins_http2(void **state)
+TEST(preface_begins_http2)
 {
     const struct read_buffer *unserved;
 
-    (void)state;
     scene.loop.http2 = &http2;
     for (size_t cut = 1; cut < strlen(PREFACE); cut++) {
         char first[sizeof(PREFACE)];
@@ -916,7 +874,7 @@ static void preface_begins_http2(void **state)
     expect_sent("");
 }
 
-static void preface_without_memory_closes(void **state)
+TEST(preface_without_memory_closes)
 {
     static const char *const sent[] = {PREFACE, PREFACE "frames"};
 
@@ -939,24 +897,21 @@ static void preface_is_rejected(void)
     expect_sent("505;");
 }
 
-static void preface_is_rejected_if_http2_is_off(void **state)
+TEST(preface_is_rejected_if_http2_is_off)
 {
-    (void)state;
     preface_is_rejected();
 }
 
-static void preface_after_a_request_is_rejected(void **state)
+TEST(preface_after_a_request_is_rejected)
 {
-    (void)state;
     scene.loop.http2 = &http2;
     receive(REQUEST("/a"));
     expect_sent(REPLY("/a"));
     preface_is_rejected();
 }
 
-static void connection_without_promised_preface_closes(void **state)
+TEST(connection_without_promised_preface_closes)
 {
-    (void)state;
     scene.loop.http2 = &http2;
     connection_of_scene()->awaits_http2 = true;
     receive("PRI *");
@@ -967,9 +922,8 @@ static void connection_without_promised_preface_closes(void **state)
     assert_int_equal(scene_metric(METRIC_http2_errors), 1);
 }
 
-static void late_preface_closes_silently(void **state)
+TEST(late_preface_closes_silently)
 {
-    (void)state;
     scene.loop.http2 = &http2;
     connection_of_scene()->awaits_http2 = true;
     receive("PRI *");
@@ -977,58 +931,4 @@ static void late_preface_closes_silently(void **state)
     expect_sent("");
     expect_closed();
     assert_int_equal(scene_metric(METRIC_http2_errors), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
-    const struct CMUnitTest tests[] = {
-        TEST(requests_of_one_read_are_served_in_order),
-        TEST(head_in_pieces_is_served_when_complete),
-        TEST(empty_line_before_a_request_is_skipped),
-        TEST(new_connection_is_served_at_once),
-        TEST(malformed_head_is_rejected_and_the_rest_discarded),
-        TEST(bytes_after_the_last_request_delay_the_close),
-        TEST(last_request_closes),
-        TEST(request_waits_for_its_job),
-        TEST(next_connection_is_read_before_the_first_is_served),
-        TEST(what_was_read_ahead_is_served_once),
-        TEST(end_of_input_closes),
-        TEST(read_without_bytes_changes_nothing),
-        TEST(head_without_memory_closes),
-        TEST(rest_without_memory_closes),
-        TEST(body_in_pieces_precedes_the_response),
-        TEST(continue_is_sent_when_the_client_takes_it),
-        TEST(body_that_has_begun_needs_no_continue),
-        TEST(continue_that_is_cut_closes),
-        TEST(method_without_support_gets_no_continue),
-        TEST(malformed_body_is_rejected),
-        TEST(body_without_memory_is_503),
-        TEST(duration_begins_with_an_incomplete_body),
-        TEST(timeout_restarts_after_each_64_kib),
-        TEST(rest_of_a_response_precedes_the_next),
-        TEST(rest_that_fails_closes),
-        TEST(response_that_fails_closes),
-        TEST(failure_during_a_job_waits_for_it),
-        TEST(rest_waits_for_its_job),
-        TEST(request_waits_for_space_in_the_log),
-        TEST(adopted_response_waits_for_space_in_the_log),
-        TEST(idle_connection_times_out_silently),
-        TEST(each_head_has_a_time_of_its_own),
-        TEST(late_head_is_408),
-        TEST(late_head_of_a_slow_reader_is_408_later),
-        TEST(late_head_of_a_lost_client_closes),
-        TEST(late_body_is_408),
-        TEST(late_head_without_space_in_the_log_closes),
-        TEST(moving_thread_hands_the_connection_over),
-        TEST(rest_of_a_response_is_sent_by_the_next_thread),
-        TEST(preface_begins_http2),
-        TEST(preface_without_memory_closes),
-        TEST(preface_is_rejected_if_http2_is_off),
-        TEST(preface_after_a_request_is_rejected),
-        TEST(connection_without_promised_preface_closes),
-        TEST(late_preface_closes_silently),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

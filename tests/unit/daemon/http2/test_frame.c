@@ -2,17 +2,11 @@
 #include "daemon/http2/frame.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 
 #include <string.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void head_is_written_and_read(void **state)
+TEST(head_is_written_and_read)
 {
     static const struct {
         struct frame_head head;
@@ -24,7 +18,6 @@ static void head_is_written_and_read(void **state)
         {{0xffffff, 0xff, 0xff, INT32_MAX}, "\xff\xff\xff\xff\xff\x7f\xff\xff\xff"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct frame_head read = frame_head_read(cases[i].bytes);
         char bytes[FRAME_HEAD_BYTES];
@@ -38,19 +31,17 @@ static void head_is_written_and_read(void **state)
     }
 }
 
-static void reserved_bit_is_ignored(void **state)
+TEST(reserved_bit_is_ignored)
 {
-    (void)state;
     assert_int_equal(frame_head_read("\0\0\0\0\0\x80\0\0\x05").stream, 5);
     assert_int_equal(frame_read_31("\xff\xff\xff\xff"), INT32_MAX);
     assert_int_equal(frame_read_32("\xff\xff\xff\xfe"), UINT32_MAX - 1);
 }
 
-static void control_frames_are_complete(void **state)
+TEST(control_frames_are_complete)
 {
     char bytes[64];
 
-    (void)state;
     assert_int_equal(frame_put_reset(bytes, 3, HTTP2_CANCEL) - bytes, 13);
     assert_memory_equal(bytes, "\0\0\x04\x03\0\0\0\0\x03\0\0\0\x08", 13);
     assert_int_equal(frame_put_window_update(bytes, 0, 65535) - bytes, 13);
@@ -66,7 +57,7 @@ static void control_frames_are_complete(void **state)
 
 /* Settings */
 
-static void settings_are_checked(void **state)
+TEST(settings_are_checked)
 {
     static const struct {
         uint16_t setting;
@@ -90,7 +81,6 @@ static void settings_are_checked(void **state)
         {0xff, 1, HTTP2_NO_ERROR}, /* unknown */
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http2_settings settings = http2_settings_initial;
         char payload[FRAME_SETTING_BYTES];
@@ -100,12 +90,11 @@ static void settings_are_checked(void **state)
     }
 }
 
-static void settings_are_stored(void **state)
+TEST(settings_are_stored)
 {
     struct http2_settings settings = http2_settings_initial;
     char payload[3 * FRAME_SETTING_BYTES];
 
-    (void)state;
     frame_put_setting(payload, SETTING_HEADER_TABLE_SIZE, 1);
     frame_put_setting(payload + FRAME_SETTING_BYTES, SETTING_INITIAL_WINDOW_SIZE, 2);
     frame_put_setting(payload + 2 * FRAME_SETTING_BYTES, SETTING_MAX_FRAME_SIZE, 16385);
@@ -116,24 +105,22 @@ static void settings_are_stored(void **state)
 }
 
 /* In the read buffer the next frame follows. */
-static void bytes_after_the_payload_are_not_read(void **state)
+TEST(bytes_after_the_payload_are_not_read)
 {
     struct http2_settings settings = http2_settings_initial;
     char payload[2 * FRAME_SETTING_BYTES];
 
-    (void)state;
     frame_put_setting(payload, SETTING_INITIAL_WINDOW_SIZE, 1);
     frame_put_setting(payload + FRAME_SETTING_BYTES, SETTING_INITIAL_WINDOW_SIZE, 2);
     assert_int_equal(http2_settings_read(&settings, payload, FRAME_SETTING_BYTES), HTTP2_NO_ERROR);
     assert_int_equal(settings.initial_window, 1);
 }
 
-static void later_setting_counts(void **state)
+TEST(later_setting_counts)
 {
     struct http2_settings settings = http2_settings_initial;
     char payload[2 * FRAME_SETTING_BYTES];
 
-    (void)state;
     frame_put_setting(payload, SETTING_INITIAL_WINDOW_SIZE, 1);
     frame_put_setting(payload + FRAME_SETTING_BYTES, SETTING_INITIAL_WINDOW_SIZE, 2);
     assert_int_equal(http2_settings_read(&settings, payload, sizeof(payload)), HTTP2_NO_ERROR);
@@ -141,18 +128,17 @@ static void later_setting_counts(void **state)
     assert_int_equal(settings.max_frame_size, 16384);
 }
 
-static void cut_setting_is_a_size_error(void **state)
+TEST(cut_setting_is_a_size_error)
 {
     struct http2_settings settings = http2_settings_initial;
 
-    (void)state;
     for (size_t length = 1; length < FRAME_SETTING_BYTES; length++)
         assert_int_equal(http2_settings_read(&settings, "\0\0\0\0\0\0", length),
                          HTTP2_FRAME_SIZE_ERROR);
     assert_int_equal(http2_settings_read(&settings, "", 0), HTTP2_NO_ERROR);
 }
 
-static void window_overflows_at_31_bits(void **state)
+TEST(window_overflows_at_31_bits)
 {
     static const struct {
         int32_t window;
@@ -168,7 +154,6 @@ static void window_overflows_at_31_bits(void **state)
         {INT32_MAX, INT32_MAX, false, INT32_MAX},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int32_t window = cases[i].window;
 
@@ -179,7 +164,7 @@ static void window_overflows_at_31_bits(void **state)
 
 /* Priorities */
 
-static void field_gives_urgency_and_incremental(void **state)
+TEST(field_gives_urgency_and_incremental)
 {
     static const struct {
         const char *field;
@@ -223,7 +208,6 @@ static void field_gives_urgency_and_incremental(void **state)
         {"2=u", 3, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct span field = {cases[i].field, strlen(cases[i].field)};
         struct http2_priority priority = http2_priority_read(field);
@@ -234,7 +218,7 @@ static void field_gives_urgency_and_incremental(void **state)
 }
 
 /* In the header block other bytes follow. */
-static void bytes_after_the_field_do_not_count(void **state)
+TEST(bytes_after_the_field_do_not_count)
 {
     static const struct {
         const char *text;
@@ -247,7 +231,6 @@ static void bytes_after_the_field_do_not_count(void **state)
         {"u=2 x", 3, 2}, {"u=2,ax", 5, 2},    {"u=2,a=5", 5, 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct span field = {cases[i].text, cases[i].length};
         struct http2_priority priority = http2_priority_read(field);
@@ -255,23 +238,4 @@ static void bytes_after_the_field_do_not_count(void **state)
         if (priority.urgency != cases[i].urgency || priority.incremental)
             fail_msg("'%s' is u=%d, i=%d", cases[i].text, priority.urgency, priority.incremental);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_is_written_and_read),
-        cmocka_unit_test(reserved_bit_is_ignored),
-        cmocka_unit_test(control_frames_are_complete),
-        cmocka_unit_test(settings_are_checked),
-        cmocka_unit_test(settings_are_stored),
-        cmocka_unit_test(bytes_after_the_payload_are_not_read),
-        cmocka_unit_test(later_setting_counts),
-        cmocka_unit_test(cut_setting_is_a_size_error),
-        cmocka_unit_test(window_overflows_at_31_bits),
-        cmocka_unit_test(field_gives_urgency_and_incremental),
-        cmocka_unit_test(bytes_after_the_field_do_not_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

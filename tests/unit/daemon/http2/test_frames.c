@@ -8,14 +8,8 @@
 #include "daemon/config/config.h"
 #include "daemon/http2/output.h"
 #include "daemon/http2/requests.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/http2/bare_connection.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +48,8 @@ static int tear_down(void **state)
     nghttp2_hd_inflate_del(http2.inflater);
     return 0;
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 static struct http2_stream *new_stream(uint32_t id)
 {
@@ -176,12 +172,11 @@ static enum http2_error receive_bytes(struct frame_head head, const char *payloa
 
 /* Any frame */
 
-static void frame_waits_until_it_is_complete(void **state)
+TEST(frame_waits_until_it_is_complete)
 {
     char data[FRAME_HEAD_BYTES + FRAME_PING_BYTES + 1] = "";
     size_t used, length = sizeof(data) - 1;
 
-    (void)state;
     frame_put_ping(data, 0, "12345678");
     for (size_t i = 0; i < length; i++) {
         assert_int_equal(feed(data, i, &used), HTTP2_NO_ERROR);
@@ -193,9 +188,8 @@ static void frame_waits_until_it_is_complete(void **state)
     expect_effects("ping 1 '12345678'");
 }
 
-static void first_frame_is_settings(void **state)
+TEST(first_frame_is_settings)
 {
-    (void)state;
     http2.started = false;
     assert_int_equal(RECEIVE(PING, 0, 0, "12345678"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_PROTOCOL_ERROR);
@@ -206,13 +200,12 @@ static void first_frame_is_settings(void **state)
     expect_effects("ack");
 }
 
-static void frame_of_the_largest_size_is_received(void **state)
+TEST(frame_of_the_largest_size_is_received)
 {
     static const char zeros[FRAME_PAYLOAD_MAX];
     char head[FRAME_HEAD_BYTES];
     size_t used;
 
-    (void)state;
     new_stream(1);
     assert_int_equal(receive_bytes((struct frame_head){FRAME_PAYLOAD_MAX, FRAME_DATA, 0, 1}, zeros),
                      HTTP2_NO_ERROR);
@@ -222,9 +215,8 @@ static void frame_of_the_largest_size_is_received(void **state)
     assert_int_equal(used, 0);
 }
 
-static void unknown_frame_is_ignored_and_counted(void **state)
+TEST(unknown_frame_is_ignored_and_counted)
 {
-    (void)state;
     for (int i = 0; i < 100; i++)
         assert_int_equal(receive_bytes((struct frame_head){1, 0x77, 0xff, (uint32_t)i}, "x"),
                          HTTP2_NO_ERROR);
@@ -235,7 +227,7 @@ static void unknown_frame_is_ignored_and_counted(void **state)
     expect_effects("");
 }
 
-static void each_kind_has_its_limit_per_second(void **state)
+TEST(each_kind_has_its_limit_per_second)
 {
     static const uint32_t limits[] = {
 #define FLOOD(name, limit) limit,
@@ -244,7 +236,6 @@ static void each_kind_has_its_limit_per_second(void **state)
     };
     uint64_t *now_ns = &loop.context.loop_now_ns;
 
-    (void)state;
     *now_ns = 10 * NS_PER_S;
     for (int second = 0; second < 2; second++) {
         for (enum http2_flood kind = 0; kind < FLOOD_COUNT; kind++)
@@ -259,9 +250,8 @@ static void each_kind_has_its_limit_per_second(void **state)
 
 /* DATA */
 
-static void data_without_padding_is_the_body(void **state)
+TEST(data_without_padding_is_the_body)
 {
-    (void)state;
     new_stream(1);
     assert_int_equal(RECEIVE(DATA, 0, 1, "hello"), HTTP2_NO_ERROR);
     expect_effects("body 1: 5 of 5");
@@ -274,9 +264,8 @@ static void data_without_padding_is_the_body(void **state)
     assert_int_equal(http2.receive_window, WINDOW_INITIAL - 5 - 8 - 6 - 4);
 }
 
-static void padding_longer_than_the_payload_is_an_error(void **state)
+TEST(padding_longer_than_the_payload_is_an_error)
 {
-    (void)state;
     new_stream(1);
     assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, ""), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(DATA, FRAME_PADDED, 1, "\1"), HTTP2_PROTOCOL_ERROR);
@@ -288,12 +277,11 @@ static void padding_longer_than_the_payload_is_an_error(void **state)
     expect_effects("");
 }
 
-static void window_of_the_connection_is_given_back(void **state)
+TEST(window_of_the_connection_is_given_back)
 {
     static const char zeros[FRAME_PAYLOAD_MAX];
     const struct frame_head half = {FRAME_PAYLOAD_MAX, FRAME_DATA, 0, 1};
 
-    (void)state;
     new_stream(1);
     assert_int_equal(receive_bytes(half, zeros), HTTP2_NO_ERROR);
     assert_int_equal(
@@ -305,9 +293,8 @@ static void window_of_the_connection_is_given_back(void **state)
     assert_int_equal(http2.receive_window, WINDOW_INITIAL);
 }
 
-static void data_beyond_the_window_is_an_error(void **state)
+TEST(data_beyond_the_window_is_an_error)
 {
-    (void)state;
     new_stream(1);
     http2.receive_window = 5;
     assert_int_equal(RECEIVE(DATA, 0, 1, "123456"), HTTP2_FLOW_CONTROL_ERROR);
@@ -317,9 +304,8 @@ static void data_beyond_the_window_is_an_error(void **state)
     expect_effects("window 0 + 65535, body 1: 5 of 5");
 }
 
-static void empty_data_that_ends_nothing_is_counted(void **state)
+TEST(empty_data_that_ends_nothing_is_counted)
 {
-    (void)state;
     new_stream(1);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(RECEIVE(DATA, 0, 1, ""), HTTP2_NO_ERROR);
@@ -331,9 +317,8 @@ static void empty_data_that_ends_nothing_is_counted(void **state)
     assert_int_equal(RECEIVE(DATA, 0, 3, ""), HTTP2_ENHANCE_YOUR_CALM);
 }
 
-static void data_of_a_stream_that_is_not_open(void **state)
+TEST(data_of_a_stream_that_is_not_open)
 {
-    (void)state;
     assert_int_equal(RECEIVE(DATA, 0, 0, "x"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(DATA, 0, 1, "x"), HTTP2_PROTOCOL_ERROR); /* idle */
     stream_note_opened(&http2, 1);
@@ -353,9 +338,8 @@ static void data_of_a_stream_that_is_not_open(void **state)
 /* Header blocks */
 
 /* Without room for a stream, a request that can be decoded is refused. */
-static void headers_carry_a_block(void **state)
+TEST(headers_carry_a_block)
 {
-    (void)state;
     assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 1, BLOCK), HTTP2_NO_ERROR);
     expect_effects("reset 1: 7");
     assert_int_equal(
@@ -374,11 +358,10 @@ static void headers_carry_a_block(void **state)
     expect_effects("");
 }
 
-static void headers_may_have_a_priority(void **state)
+TEST(headers_may_have_a_priority)
 {
     enum { FLAGS = FRAME_END_HEADERS | FRAME_HAS_PRIORITY };
 
-    (void)state;
     assert_int_equal(RECEIVE(HEADERS, FLAGS, 3, "\0\0\0\1\xff" BLOCK), HTTP2_NO_ERROR);
     expect_effects("reset 3: 7");
     assert_int_equal(RECEIVE(HEADERS, FLAGS | FRAME_PADDED, 5, "\2\0\0\0\1\xff" BLOCK ".."),
@@ -393,9 +376,8 @@ static void headers_may_have_a_priority(void **state)
     expect_effects("reset 9: 1"); /* it depends on itself */
 }
 
-static void block_continues_in_further_frames(void **state)
+TEST(block_continues_in_further_frames)
 {
-    (void)state;
     config.http2_max_concurrent_streams = 1;
     assert_int_equal(RECEIVE(HEADERS, FRAME_END_STREAM | FRAME_HAS_PRIORITY, 3,
                              "\0\0\0\3\1"
@@ -416,9 +398,8 @@ static void block_continues_in_further_frames(void **state)
     assert_null(http2.block);
 }
 
-static void nothing_interrupts_a_block(void **state)
+TEST(nothing_interrupts_a_block)
 {
-    (void)state;
     assert_int_equal(RECEIVE(HEADERS, 0, 3, "ab"), HTTP2_NO_ERROR);
     assert_int_equal(RECEIVE(PING, 0, 0, "12345678"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(HEADERS, FRAME_END_HEADERS, 3, "ab"), HTTP2_PROTOCOL_ERROR);
@@ -426,9 +407,8 @@ static void nothing_interrupts_a_block(void **state)
     expect_effects("");
 }
 
-static void length_of_a_block_is_limited(void **state)
+TEST(length_of_a_block_is_limited)
 {
-    (void)state;
     config.limits_header_bytes = HEADER_BYTES;
     assert_int_equal(RECEIVE(HEADERS, 0, 1, "12345678901234567890"), HTTP2_NO_ERROR);
     assert_int_equal(RECEIVE(CONTINUATION, 0, 1, "123456789012"), HTTP2_NO_ERROR);
@@ -439,9 +419,8 @@ static void length_of_a_block_is_limited(void **state)
     expect_effects("");
 }
 
-static void empty_continuations_are_counted(void **state)
+TEST(empty_continuations_are_counted)
 {
-    (void)state;
     assert_int_equal(RECEIVE(HEADERS, 0, 1, "a"), HTTP2_NO_ERROR);
     for (int i = 0; i < 100; i++)
         assert_int_equal(RECEIVE(CONTINUATION, 0, 1, ""), HTTP2_NO_ERROR);
@@ -451,9 +430,8 @@ static void empty_continuations_are_counted(void **state)
 
 /* Streams */
 
-static void priority_is_checked_only(void **state)
+TEST(priority_is_checked_only)
 {
-    (void)state;
     assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1"), HTTP2_NO_ERROR);
     assert_int_equal(RECEIVE(PRIORITY, 0, 0, "\0\0\0\3\1"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3"), HTTP2_FRAME_SIZE_ERROR);
@@ -466,11 +444,10 @@ static void priority_is_checked_only(void **state)
     expect_effects("reset 1: 1");
 }
 
-static void priority_update_changes_an_open_stream(void **state)
+TEST(priority_update_changes_an_open_stream)
 {
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1u=5, i"), HTTP2_NO_ERROR);
     assert_int_equal(stream->priority.urgency, 5);
     assert_true(stream->priority.incremental);
@@ -483,9 +460,8 @@ static void priority_update_changes_an_open_stream(void **state)
     expect_effects("");
 }
 
-static void priorities_are_counted(void **state)
+TEST(priorities_are_counted)
 {
-    (void)state;
     for (int i = 0; i < 500; i++) {
         assert_int_equal(RECEIVE(PRIORITY, 0, 1, "\0\0\0\3\1"), HTTP2_NO_ERROR);
         assert_int_equal(RECEIVE(PRIORITY_UPDATE, 0, 0, "\0\0\0\1"), HTTP2_NO_ERROR);
@@ -495,9 +471,8 @@ static void priorities_are_counted(void **state)
     assert_int_equal(metric_of(METRIC_http2_floods_priorities), 2);
 }
 
-static void reset_closes_a_stream(void **state)
+TEST(reset_closes_a_stream)
 {
-    (void)state;
     new_stream(3);
     assert_int_equal(RECEIVE(RST_STREAM, 0, 0, "\0\0\0\1"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(RST_STREAM, 0, 3, "\0\0\0"), HTTP2_FRAME_SIZE_ERROR);
@@ -515,11 +490,10 @@ static void reset_closes_a_stream(void **state)
     assert_int_equal(metric_of(METRIC_http2_floods_resets), 1);
 }
 
-static void window_update_opens_the_window(void **state)
+TEST(window_update_opens_the_window)
 {
     struct http2_stream *stream = new_stream(5);
 
-    (void)state;
     assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 5, "\x80\0\0\7"), HTTP2_NO_ERROR);
     assert_int_equal(stream->send_window, INITIAL_WINDOW + 7);
     assert_int_equal(RECEIVE(WINDOW_UPDATE, 0, 0, "\0\0\0\7"), HTTP2_NO_ERROR);
@@ -540,9 +514,8 @@ static void window_update_opens_the_window(void **state)
 }
 
 /* 1000, and 10 of each frame of DATA that the server has sent. */
-static void window_updates_are_counted(void **state)
+TEST(window_updates_are_counted)
 {
-    (void)state;
     for (int i = 0; i < 7; i++)
         http2_allow_window_updates(&http2);
     for (int i = 0; i < 1000 + 7 * 10; i++)
@@ -552,11 +525,10 @@ static void window_updates_are_counted(void **state)
     assert_int_equal(metric_of(METRIC_http2_floods_windows), 1);
 }
 
-static void opened_window_makes_a_stream_ready(void **state)
+TEST(opened_window_makes_a_stream_ready)
 {
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     stream->sending = true;
     stream->send_window = 0;
     stream_update_ready(stream);
@@ -569,11 +541,10 @@ static void opened_window_makes_a_stream_ready(void **state)
 
 /* The connection */
 
-static void settings_are_applied_and_acknowledged(void **state)
+TEST(settings_are_applied_and_acknowledged)
 {
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     stream->send_window = 10;
     assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\0\1"), HTTP2_NO_ERROR);
     expect_effects("ack");
@@ -592,19 +563,17 @@ static void settings_are_applied_and_acknowledged(void **state)
     assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0"), HTTP2_FRAME_SIZE_ERROR);
 }
 
-static void window_that_settings_overflow_is_an_error(void **state)
+TEST(window_that_settings_overflow_is_an_error)
 {
-    (void)state;
     new_stream(1)->send_window = INT32_MAX - 10;
     assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\x03\xf2"), HTTP2_NO_ERROR); /* + 10 */
     assert_int_equal(RECEIVE(SETTINGS, 0, 0, "\0\4\0\0\x03\xf3"), HTTP2_FLOW_CONTROL_ERROR);
 }
 
-static void window_of_settings_makes_open_streams_ready(void **state)
+TEST(window_of_settings_makes_open_streams_ready)
 {
     struct http2_stream *open = new_stream(1), *dead = new_stream(3);
 
-    (void)state;
     open->sending = dead->sending = true;
     open->send_window = dead->send_window = 0;
     dead->dead = true;
@@ -615,9 +584,8 @@ static void window_of_settings_makes_open_streams_ready(void **state)
     open->sending = dead->sending = false;
 }
 
-static void settings_are_counted(void **state)
+TEST(settings_are_counted)
 {
-    (void)state;
     for (int i = 0; i < 50; i++)
         assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_NO_ERROR);
     assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_ENHANCE_YOUR_CALM);
@@ -626,9 +594,8 @@ static void settings_are_counted(void **state)
     assert_int_equal(RECEIVE(SETTINGS, FRAME_ACK, 0, ""), HTTP2_NO_ERROR);
 }
 
-static void ping_is_acknowledged(void **state)
+TEST(ping_is_acknowledged)
 {
-    (void)state;
     assert_int_equal(RECEIVE(PING, 0, 0, "abcdefgh"), HTTP2_NO_ERROR);
     expect_effects("ping 1 'abcdefgh'");
     assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "abcdefgh"), HTTP2_NO_ERROR);
@@ -642,9 +609,8 @@ static void ping_is_acknowledged(void **state)
     assert_int_equal(metric_of(METRIC_http2_floods_pings), 1);
 }
 
-static void goaway_is_final_after_our_ping(void **state)
+TEST(goaway_is_final_after_our_ping)
 {
-    (void)state;
     stream_note_opened(&http2, 7);
     assert_int_equal(RECEIVE(PING, FRAME_ACK, 0, "draining"), HTTP2_NO_ERROR);
     assert_int_equal(http2.goaway, GOAWAY_NONE);
@@ -659,9 +625,8 @@ static void goaway_is_final_after_our_ping(void **state)
     expect_effects("");
 }
 
-static void goaway_of_the_client_is_answered_once(void **state)
+TEST(goaway_of_the_client_is_answered_once)
 {
-    (void)state;
     stream_note_opened(&http2, 7);
     assert_int_equal(RECEIVE(GOAWAY, 0, 1, "12345678"), HTTP2_PROTOCOL_ERROR);
     assert_int_equal(RECEIVE(GOAWAY, 0, 0, "1234567"), HTTP2_FRAME_SIZE_ERROR);
@@ -671,45 +636,4 @@ static void goaway_of_the_client_is_answered_once(void **state)
     expect_effects("goaway 7: 0");
     assert_int_equal(RECEIVE(GOAWAY, 0, 0, "12345678 and a reason"), HTTP2_NO_ERROR);
     expect_effects("");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(frame_waits_until_it_is_complete),
-        TEST(first_frame_is_settings),
-        TEST(frame_of_the_largest_size_is_received),
-        TEST(unknown_frame_is_ignored_and_counted),
-        TEST(each_kind_has_its_limit_per_second),
-        TEST(data_without_padding_is_the_body),
-        TEST(padding_longer_than_the_payload_is_an_error),
-        TEST(window_of_the_connection_is_given_back),
-        TEST(data_beyond_the_window_is_an_error),
-        TEST(empty_data_that_ends_nothing_is_counted),
-        TEST(data_of_a_stream_that_is_not_open),
-        TEST(headers_carry_a_block),
-        TEST(headers_may_have_a_priority),
-        TEST(block_continues_in_further_frames),
-        TEST(nothing_interrupts_a_block),
-        TEST(length_of_a_block_is_limited),
-        TEST(empty_continuations_are_counted),
-        TEST(priority_is_checked_only),
-        TEST(priority_update_changes_an_open_stream),
-        TEST(priorities_are_counted),
-        TEST(reset_closes_a_stream),
-        TEST(window_update_opens_the_window),
-        TEST(window_updates_are_counted),
-        TEST(opened_window_makes_a_stream_ready),
-        TEST(settings_are_applied_and_acknowledged),
-        TEST(window_that_settings_overflow_is_an_error),
-        TEST(window_of_settings_makes_open_streams_ready),
-        TEST(settings_are_counted),
-        TEST(ping_is_acknowledged),
-        TEST(goaway_is_final_after_our_ping),
-        TEST(goaway_of_the_client_is_answered_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
 
 #include "common/macros.h"
 #include "daemon/http/response.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { SPACE = DECODED_BYTES_MAX(32 * 1024), FIELDS_MAX = 300 };
 
@@ -47,6 +41,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* Encodes FIELDS: "name=value" each, up to an empty line or the end. */
 static struct span encode(struct codec *codec, const char *fields)
 {
@@ -72,7 +68,7 @@ static struct span encode(struct codec *codec, const char *fields)
 
 #define GET ":method=GET\n:scheme=http\n:authority=h\n:path=/\n"
 
-static void requests_are_well_formed_or_not(void **state)
+TEST(requests_are_well_formed_or_not)
 {
     enum { MALFORMED = -1 };
     static const struct {
@@ -141,7 +137,7 @@ static void requests_are_well_formed_or_not(void **state)
     }
 }
 
-static void request_has_line_target_and_fields(void **state)
+TEST(request_has_line_target_and_fields)
 {
     struct codec *codec = *state;
     struct decoded_request decoded;
@@ -176,7 +172,7 @@ static void request_has_line_target_and_fields(void **state)
 }
 
 /* What exceeds a limit is decoded: the next block depends on it. */
-static void limits_reject_and_keep_the_table(void **state)
+TEST(limits_reject_and_keep_the_table)
 {
     struct codec *codec = *state;
     static char fields[64 * 1024], path[16 * 1024], many[4096];
@@ -204,7 +200,7 @@ static void limits_reject_and_keep_the_table(void **state)
 }
 
 /* RFC 9113 section 8.2.3: pieces of one field. Their bytes count, each with the overhead of a line. */
-static void pieces_of_cookie_count_as_one_field(void **state)
+TEST(pieces_of_cookie_count_as_one_field)
 {
     static const struct {
         unsigned pieces, others;
@@ -241,7 +237,7 @@ static void pieces_of_cookie_count_as_one_field(void **state)
     }
 }
 
-static void trailers_have_no_pseudo_fields(void **state)
+TEST(trailers_have_no_pseudo_fields)
 {
     struct codec *codec = *state;
 
@@ -253,7 +249,7 @@ static void trailers_have_no_pseudo_fields(void **state)
                      DECODED_MALFORMED);
 }
 
-static void invalid_hpack_fails(void **state)
+TEST_WITH(invalid_hpack_fails, NULL, NULL)
 {
     static const struct span blocks[] = {
         {"\x80", 1},             /* index 0 */
@@ -278,7 +274,7 @@ static void invalid_hpack_fails(void **state)
 }
 
 /* What daemon/http/response.c encodes is what nghttp2 decodes. */
-static void encoder_and_nghttp2_agree(void **state)
+TEST(encoder_and_nghttp2_agree)
 {
     static const char lines[] = "Content-Length: 5\r\nX-Other: a b\r\nETag: \"x\"\r\nDate: now\r\n";
     static const struct {
@@ -306,19 +302,4 @@ static void encoder_and_nghttp2_agree(void **state)
         left -= (size_t)used;
     }
     assert_int_equal(left, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(requests_are_well_formed_or_not, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(request_has_line_target_and_fields, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(limits_reject_and_keep_the_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pieces_of_cookie_count_as_one_field, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(trailers_have_no_pseudo_fields, set_up, tear_down),
-        cmocka_unit_test(invalid_hpack_fails),
-        cmocka_unit_test_setup_teardown(encoder_and_nghttp2_agree, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,11 @@
 #include "daemon/http2/stream.h"
 
 #include "daemon/transaction/accounting.h"
+#include "tests/test.h"
 #include "tests/unit/daemon/http2/bare_connection.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static int set_up(void **state)
 {
@@ -28,6 +22,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static struct http2_stream *new_stream(uint32_t id)
 {
     struct http2_stream *stream = stream_open(&http2, id);
@@ -38,9 +34,8 @@ static struct http2_stream *new_stream(uint32_t id)
 
 /* The past */
 
-static void stream_is_idle_until_opened(void **state)
+TEST(stream_is_idle_until_opened)
 {
-    (void)state;
     assert_int_equal(stream_past(&http2, 1), STREAM_IDLE);
     stream_note_opened(&http2, 1);
     assert_int_equal(stream_past(&http2, 1), STREAM_CLOSED);
@@ -55,9 +50,8 @@ static void stream_is_idle_until_opened(void **state)
     assert_int_equal(stream_past(&http2, 7), STREAM_CLOSED);
 }
 
-static void stream_after_the_last_goaway_is_reset(void **state)
+TEST(stream_after_the_last_goaway_is_reset)
 {
-    (void)state;
     stream_note_opened(&http2, 1);
     http2.goaway = GOAWAY_ANNOUNCED;
     assert_int_equal(stream_past(&http2, 3), STREAM_IDLE);
@@ -67,9 +61,8 @@ static void stream_after_the_last_goaway_is_reset(void **state)
     assert_int_equal(stream_past(&http2, 3), STREAM_RESET);
 }
 
-static void reset_is_of_one_stream(void **state)
+TEST(reset_is_of_one_stream)
 {
-    (void)state;
     for (uint32_t id = 1; id <= 9; id += 2)
         stream_note_opened(&http2, id);
     stream_note_reset(&http2, 5);
@@ -82,9 +75,8 @@ static void reset_is_of_one_stream(void **state)
 }
 
 /* The last 64 streams have a bit. */
-static void older_streams_are_closed(void **state)
+TEST(older_streams_are_closed)
 {
-    (void)state;
     stream_note_opened(&http2, 3);
     stream_note_opened(&http2, 127);
     stream_note_reset(&http2, 127);
@@ -101,11 +93,10 @@ static void older_streams_are_closed(void **state)
     assert_int_equal(stream_past(&http2, 3), STREAM_RESET);
 }
 
-static void distant_stream_clears_the_past(void **state)
+TEST(distant_stream_clears_the_past)
 {
     enum { FAR = 3 + 2 * 63, TOO_FAR = 3 + 2 * 64 };
 
-    (void)state;
     stream_note_opened(&http2, 1);
     stream_note_opened(&http2, 3);
     stream_note_reset(&http2, 1);
@@ -123,11 +114,10 @@ static void distant_stream_clears_the_past(void **state)
 
 /* Open streams */
 
-static void open_stream_is_found_until_closed(void **state)
+TEST(open_stream_is_found_until_closed)
 {
     struct http2_stream *one = new_stream(1), *three = new_stream(3);
 
-    (void)state;
     assert_ptr_equal(stream_find(&http2, 1), one);
     assert_ptr_equal(stream_find(&http2, 3), three);
     assert_null(stream_find(&http2, 5));
@@ -144,11 +134,10 @@ static void open_stream_is_found_until_closed(void **state)
     assert_int_equal(metric_of(METRIC_http2_streams), 1);
 }
 
-static void memory_of_one_stream_is_reused(void **state)
+TEST(memory_of_one_stream_is_reused)
 {
     struct http2_stream *one = new_stream(1), *three = new_stream(3);
 
-    (void)state;
     one->received = 7;
     stream_close(one);
     assert_ptr_equal(http2.spare, one);
@@ -165,11 +154,10 @@ static void memory_of_one_stream_is_reused(void **state)
 }
 
 /* Its offload job uses it. */
-static void closed_stream_that_reads_is_dead(void **state)
+TEST(closed_stream_that_reads_is_dead)
 {
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     stream->reading = true;
     stream_close(stream);
     assert_true(stream->dead);
@@ -183,11 +171,10 @@ static void closed_stream_that_reads_is_dead(void **state)
 }
 
 /* The gauge of the thread no longer has it. */
-static void stream_of_a_connection_without_thread_is_not_subtracted(void **state)
+TEST(stream_of_a_connection_without_thread_is_not_subtracted)
 {
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     http2.connection.loop = NULL;
     stream_free(stream, NULL);
     assert_int_equal(http2.stream_count, 0);
@@ -196,11 +183,10 @@ static void stream_of_a_connection_without_thread_is_not_subtracted(void **state
 
 /* Ready streams */
 
-static void ready_streams_are_ordered_by_urgency_and_turn(void **state)
+TEST(ready_streams_are_ordered_by_urgency_and_turn)
 {
     struct http2_stream *low = new_stream(1), *first = new_stream(3), *second = new_stream(5);
 
-    (void)state;
     assert_null(stream_first_ready(&http2));
     stream_set_priority(low, (struct http2_priority){.urgency = URGENCY_COUNT - 1});
     assert_false(low->is_ready);
@@ -226,7 +212,7 @@ static void ready_streams_are_ordered_by_urgency_and_turn(void **state)
     assert_ptr_equal(stream_first_ready(&http2), first);
 }
 
-static void stream_is_ready_if_it_can_send(void **state)
+TEST(stream_is_ready_if_it_can_send)
 {
     static const struct {
         bool sending, reading;
@@ -238,7 +224,6 @@ static void stream_is_ready_if_it_can_send(void **state)
     };
     struct http2_stream *stream = new_stream(1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (int before = 0; before <= 1; before++) {
             stream_make_unready(stream);
@@ -270,12 +255,11 @@ static uint64_t *new_record(void)
     return words;
 }
 
-static void reservation_counts_once(void **state)
+TEST(reservation_counts_once)
 {
     struct http2_stream *stream = new_stream(1);
     uint64_t words;
 
-    (void)state;
     stream->record = new_record();
     words = accounting_words(stream->record);
     loop.context.ring_reserved = OTHERS_WORDS;
@@ -291,13 +275,12 @@ static void reservation_counts_once(void **state)
     }
 }
 
-static void unsent_response_is_cut_short(void **state)
+TEST(unsent_response_is_cut_short)
 {
     struct http2_stream *stream = new_stream(1);
     uint64_t requests = metric_of(METRIC_responses_200);
     struct log_record record;
 
-    (void)state;
     stream->record = new_record();
     stream->sending = stream->reading = true; /* so that the record stays */
     stream->body_sent = 123;
@@ -314,33 +297,8 @@ static void unsent_response_is_cut_short(void **state)
     assert_int_equal(record.body_bytes, 123);
 }
 
-static void sent_response_is_not_cut_short(void **state)
+TEST(sent_response_is_not_cut_short)
 {
-    (void)state;
     stream_close(new_stream(1));
     assert_int_equal(metric_of(METRIC_responses_cut_short), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(stream_is_idle_until_opened),
-        TEST(stream_after_the_last_goaway_is_reset),
-        TEST(reset_is_of_one_stream),
-        TEST(older_streams_are_closed),
-        TEST(distant_stream_clears_the_past),
-        TEST(open_stream_is_found_until_closed),
-        TEST(memory_of_one_stream_is_reused),
-        TEST(closed_stream_that_reads_is_dead),
-        TEST(stream_of_a_connection_without_thread_is_not_subtracted),
-        TEST(ready_streams_are_ordered_by_urgency_and_turn),
-        TEST(stream_is_ready_if_it_can_send),
-        TEST(reservation_counts_once),
-        TEST(unsent_response_is_cut_short),
-        TEST(sent_response_is_not_cut_short),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

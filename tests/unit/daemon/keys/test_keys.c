@@ -117,6 +117,8 @@ static int stop(void **state)
     return close_scene(state);
 }
 
+const struct test_fixture test_fixture = {start, stop};
+
 static void await_report(uint64_t count)
 {
     while (channel_received(scene.process.child.channel) < count)
@@ -289,12 +291,11 @@ static void check_signature(int fd, uint32_t number, EVP_PKEY *signer, uint32_t 
 
 /* Signatures */
 
-static void each_kind_of_key_signs(void **state)
+TEST(each_kind_of_key_signs)
 {
     struct packet packet;
     int fd;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     fd = add_client(SET);
     check_signature(fd, EC, key[EC], 0x0403);
@@ -310,7 +311,7 @@ static void each_kind_of_key_signs(void **state)
     close(fd);
 }
 
-static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
+TEST(request_that_no_handshake_needs_is_reported_as_a_fault)
 {
     static const struct {
         uint32_t key, scheme;
@@ -322,7 +323,6 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
                {RSA_1024, 0x0804, "x"}};
     int good;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     good = add_client(SET);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
@@ -339,11 +339,10 @@ static void request_that_no_handshake_needs_is_reported_as_a_fault(void **state)
     close(good);
 }
 
-static void key_exchange_without_tls12_is_a_fault(void **state)
+TEST(key_exchange_without_tls12_is_a_fault)
 {
     int with, without;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     send_set(SET + 1, EC, KEYS);
     with = add_client(SET);
@@ -357,20 +356,17 @@ static void key_exchange_without_tls12_is_a_fault(void **state)
     close(with);
 }
 
-static void client_of_a_set_that_is_missing_is_closed(void **state)
+TEST(client_of_a_set_that_is_missing_is_closed)
 {
-    (void)state;
-
     await_close(add_client(SET));
     send_set(SET, RSA_1024, KEYS); /* the file has one key less */
     await_close(add_client(SET));
 }
 
-static void set_stays_until_its_last_client_ends(void **state)
+TEST(set_stays_until_its_last_client_ends)
 {
     int fds[3];
 
-    (void)state;
     send_set(SET, EC, KEYS);
     send_set(SET + 1, RSA_1024, KEYS - 1);
     for (int i = 0; i < 2; i++) {
@@ -445,13 +441,12 @@ static void receive_signatures(int fd, size_t count)
 }
 
 /* The first one floods with three threads, the second one with a single thread. */
-static void workers_are_served_in_turn(void **state)
+TEST(workers_are_served_in_turn)
 {
     static const uint8_t slots[] = {1, 1, 1, 2, 3};
     int fd[ARRAY_LENGTH(slots)];
     size_t end;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     for (size_t i = 0; i < ARRAY_LENGTH(slots); i++) {
         fd[i] = add_thread(SET, slots[i]);
@@ -472,12 +467,11 @@ static void workers_are_served_in_turn(void **state)
         close(fd[i]);
 }
 
-static void threads_of_a_worker_are_served_in_turn(void **state)
+TEST(threads_of_a_worker_are_served_in_turn)
 {
     int flood, other;
     size_t end;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     flood = add_client(SET);
     other = add_client(SET);
@@ -494,11 +488,10 @@ static void threads_of_a_worker_are_served_in_turn(void **state)
     close(other);
 }
 
-static void jobs_of_a_worker_that_has_ended_are_dropped(void **state)
+TEST(jobs_of_a_worker_that_has_ended_are_dropped)
 {
     int flood, honest;
 
-    (void)state;
     send_set(SET, EC, KEYS);
     flood = add_thread(SET, 1);
     honest = add_thread(SET, 2);
@@ -518,11 +511,10 @@ static void jobs_of_a_worker_that_has_ended_are_dropped(void **state)
 
 /* The master's side */
 
-static void end_of_the_master_ends_all_clients(void **state)
+TEST(end_of_the_master_ends_all_clients)
 {
     int fds[2];
 
-    (void)state;
     send_set(SET, EC, KEYS);
     send_set(SET + 1, EC, KEYS);
     for (int i = 0; i < 2; i++) {
@@ -534,12 +526,11 @@ static void end_of_the_master_ends_all_clients(void **state)
         await_close(fds[i]);
 }
 
-static void process_leaves_no_core(void **state)
+TEST(process_leaves_no_core)
 {
     char path[64], limits[2048] = "";
     FILE *file;
 
-    (void)state;
     keys_process_check(&scene.process, TIMEOUT_MS, 0, 1);
     await_report(1);
     snprintf(path, sizeof(path), "/proc/%d/limits", scene.process.child.pid);
@@ -549,11 +540,10 @@ static void process_leaves_no_core(void **state)
     assert_non_null(strstr(limits, "Max core file size        0                    0 "));
 }
 
-static void process_without_a_sandbox_ends(void **state)
+TEST_WITH(process_without_a_sandbox_ends, open_scene, close_scene)
 {
     int status;
 
-    (void)state;
     scene.config.server_user = "no such user";
     assert_true(start_process());
     assert_int_equal(waitpid(scene.process.child.pid, &status, 0), scene.process.child.pid);
@@ -585,13 +575,12 @@ static struct certificate_set *make_set(X509 **certificate)
     return set;
 }
 
-static void link_signs_with_the_keys_of_its_set(void **state)
+TEST(link_signs_with_the_keys_of_its_set)
 {
     X509 *certificate;
     struct certificate_set *set = make_set(&certificate);
     int fd = keys_process_link(&scene.process, set, WORKER, PID), before;
 
-    (void)state;
     assert_true(fd >= 0);
     check_signature(fd, 0, X509_get0_pubkey(certificate), 0x0403);
     send_request(fd, 1, 0x0403, ""); /* no such key */
@@ -610,22 +599,20 @@ static void link_signs_with_the_keys_of_its_set(void **state)
     certificate_set_free(set);
 }
 
-static void process_that_runs_is_not_started_again(void **state)
+TEST(process_that_runs_is_not_started_again)
 {
     pid_t pid = scene.process.child.pid;
 
-    (void)state;
     scene.process.pinged_ns = 1;
     assert_false(start_process());
     assert_int_equal(scene.process.pinged_ns, 1);
     assert_int_equal(scene.process.child.pid, pid);
 }
 
-static void end_is_counted_and_the_next_start_waits(void **state)
+TEST(end_is_counted_and_the_next_start_waits)
 {
     struct child *child = &scene.process.child;
 
-    (void)state;
     scene.process.pinged_ns = 1;
     assert_int_equal(waitpid(child->pid, NULL, WNOHANG), 0);
     kill(child->pid, SIGKILL);
@@ -641,11 +628,10 @@ static void end_is_counted_and_the_next_start_waits(void **state)
     assert_int_equal(scene.process.pinged_ns, 0);
 }
 
-static void start_without_descriptors_fails(void **state)
+TEST_WITH(start_without_descriptors_fails, open_scene, close_scene)
 {
     struct rlimit before, none;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -654,11 +640,10 @@ static void start_without_descriptors_fails(void **state)
     assert_int_equal(scene.process.child.pid, 0);
 }
 
-static void ping_is_answered(void **state)
+TEST(ping_is_answered)
 {
     const struct channel *channel = scene.process.child.channel;
 
-    (void)state;
     keys_process_check(&scene.process, 0, 0, 2); /* never */
     assert_int_equal(channel_sent(channel), 0);
     keys_process_check(&scene.process, TIMEOUT_MS, 0, 3);
@@ -671,11 +656,10 @@ static void ping_is_answered(void **state)
     assert_int_equal(segment_master(&scene.segment)->metrics[METRIC_protocol_errors], 0);
 }
 
-static void answer_without_a_ping_is_a_fault(void **state)
+TEST(answer_without_a_ping_is_a_fault)
 {
     int fd, status;
 
-    (void)state;
     keys_process_check(&scene.process, TIMEOUT_MS, 0, 3);
     scene.process.pinged_ns = 0;
     send_set(SET, EC, KEYS);
@@ -691,12 +675,11 @@ static void answer_without_a_ping_is_a_fault(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-static void process_that_does_not_answer_is_killed_once(void **state)
+TEST(process_that_does_not_answer_is_killed_once)
 {
     const uint64_t late = 1 + TIMEOUT_MS * NS_PER_MS + 1;
     int status;
 
-    (void)state;
     keys_process_check(&scene.process, TIMEOUT_MS, 0, 1);
     keys_process_check(&scene.process, TIMEOUT_MS, 0, late - 1);
     assert_int_equal(scene.process.pinged_ns, 1);
@@ -734,30 +717,4 @@ static int free_keys(void **state)
     return munmap(signatures, sizeof(*signatures));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_kind_of_key_signs),
-        TEST(request_that_no_handshake_needs_is_reported_as_a_fault),
-        TEST(key_exchange_without_tls12_is_a_fault),
-        TEST(client_of_a_set_that_is_missing_is_closed),
-        TEST(set_stays_until_its_last_client_ends),
-        TEST(workers_are_served_in_turn),
-        TEST(threads_of_a_worker_are_served_in_turn),
-        TEST(jobs_of_a_worker_that_has_ended_are_dropped),
-        TEST(end_of_the_master_ends_all_clients),
-        TEST(process_leaves_no_core),
-        cmocka_unit_test_setup_teardown(process_without_a_sandbox_ends, open_scene, close_scene),
-        TEST(link_signs_with_the_keys_of_its_set),
-        TEST(process_that_runs_is_not_started_again),
-        TEST(end_is_counted_and_the_next_start_waits),
-        cmocka_unit_test_setup_teardown(start_without_descriptors_fails, open_scene, close_scene),
-        TEST(ping_is_answered),
-        TEST(answer_without_a_ping_is_a_fault),
-        TEST(process_that_does_not_answer_is_killed_once),
-    };
-
-    return cmocka_run_group_tests(tests, make_keys, free_keys);
-}
+const struct test_fixture test_group_fixture = {make_keys, free_keys};

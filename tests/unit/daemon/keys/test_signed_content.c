@@ -3,15 +3,12 @@
 
 #include "common/macros.h"
 #include "daemon/tls/remote_key.h"
+#include "tests/test.h"
 
 #include <openssl/ocsp.h>
 #include <openssl/x509.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { CONTENT_BYTES_MAX = 512 };
 
@@ -96,9 +93,8 @@ static struct content key_exchange(const struct curve *curve)
 static const uint32_t schemes_of_tls13[] = {0x0403, 0x0503, 0x0603, 0x0804, 0x0805, 0x0806, 0x0807};
 static const uint32_t older_schemes[] = {0x0401, 0x0501, 0x0601, 0x0301, 0x0303};
 
-static void contents_of_a_handshake_are_valid(void **state)
+TEST(contents_of_a_handshake_are_valid)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(schemes_of_tls13); i++)
         for (size_t hash = 32; hash <= 48; hash += 16) {
             struct content verify = certificate_verify(hash);
@@ -137,11 +133,10 @@ static void refuse_changed(const struct content *valid, uint32_t scheme, size_t 
     }
 }
 
-static void any_changed_content_is_invalid(void **state)
+TEST(any_changed_content_is_invalid)
 {
     struct content verify = certificate_verify(32), empty = {.length = 0};
 
-    (void)state;
     expect(&empty, 0x0403, true, CONTENT_INVALID, "empty", 0);
     refuse_changed(&verify, 0x0403, 0, sizeof(verify_head));
     memcpy(verify.bytes + 73, "client", 6);
@@ -302,9 +297,8 @@ static struct content forged_exchange(enum kind kind, const struct curve *curve)
     return none;
 }
 
-static void key_exchange_that_may_be_asn1_is_ambiguous(void **state)
+TEST(key_exchange_that_may_be_asn1_is_ambiguous)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(curves); i++)
         for (int kind = 0; kind < KINDS; kind++) {
             struct content forged = forged_exchange((enum kind)kind, &curves[i]);
@@ -326,7 +320,7 @@ static void key_exchange_that_may_be_asn1_is_ambiguous(void **state)
 }
 
 /* The random of a client begins with HEAD, up to an element with the rest. */
-static void lengths_of_asn1_may_have_any_form(void **state)
+TEST(lengths_of_asn1_may_have_any_form)
 {
     static const struct {
         const char *head;
@@ -351,23 +345,10 @@ static void lengths_of_asn1_may_have_any_form(void **state)
         {"\x30\x62\x02\xff\x5a", 5, CONTENT_VALID},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         struct content exchange = key_exchange(&curves[0]);
 
         memcpy(exchange.bytes, examples[i].head, examples[i].bytes);
         expect(&exchange, 0x0403, true, examples[i].expected, "example", i);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contents_of_a_handshake_are_valid),
-        cmocka_unit_test(any_changed_content_is_invalid),
-        cmocka_unit_test(key_exchange_that_may_be_asn1_is_ambiguous),
-        cmocka_unit_test(lengths_of_asn1_may_have_any_form),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,10 @@
 #include "daemon/logger/internal.h"
 
 #include "common/clock.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <limits.h>
@@ -129,6 +125,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up_without_hosts, tear_down};
+
 static uint64_t pack(int number, uint16_t host, uint64_t words[LOG_RECORD_WORDS_MAX])
 {
     char request[32];
@@ -234,9 +232,8 @@ static enum access_log_state drain_with_limit(off_t bytes)
 
 /* The rings */
 
-static void each_line_is_in_the_file_of_its_host(void **state)
+TEST_WITH(each_line_is_in_the_file_of_its_host, set_up_with_hosts, tear_down)
 {
-    (void)state;
     append(0, 1, 0);
     append(0, 2, 1);
     append(0, 3, 1);
@@ -256,9 +253,8 @@ static void each_line_is_in_the_file_of_its_host(void **state)
     assert_int_equal(access_log_unwritten(&segment, &salvage), 0);
 }
 
-static void drain_is_idle_without_lines(void **state)
+TEST(drain_is_idle_without_lines)
 {
-    (void)state;
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
     append(1, 1, 0);
     append(2, 2, 0);
@@ -270,9 +266,8 @@ static void drain_is_idle_without_lines(void **state)
 }
 
 /* Without a host only one batch is written, whose rings begin with another one each time. */
-static void each_batch_begins_with_the_next_ring(void **state)
+TEST(each_batch_begins_with_the_next_ring)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         append(0, 10 * i, 0);
         append(1, 10 * i + 1, 0);
@@ -313,12 +308,11 @@ static void flood(uint64_t most)
              metric(METRIC_log_bytes) - begin < most);
 }
 
-static void thread_that_logs_too_fast_waits_alone(void **state)
+TEST(thread_that_logs_too_fast_waits_alone)
 {
     enum { MIB = 1 << 20, BURST = 64 * MIB, PER_S = 32 * MIB, LINE = 8192 };
     uint64_t written;
 
-    (void)state;
     use(0, open("/dev/null", O_WRONLY | O_CLOEXEC));
     stopped_at_ns = 1000 * NS_PER_S;
     flood(2 * BURST);
@@ -340,12 +334,11 @@ static void thread_that_logs_too_fast_waits_alone(void **state)
     stopped_at_ns = 0;
 }
 
-static void corrupt_ring_is_reported_with_its_worker(void **state)
+TEST(corrupt_ring_is_reported_with_its_worker)
 {
     const struct log_ring ring = segment_ring(&segment, 2);
     uint64_t begun_ns = clock_monotonic_ns();
 
-    (void)state;
     append(1, 1, 0);
     atomic_store(&ring.words->head, ring.capacity + 1);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
@@ -361,12 +354,11 @@ static void corrupt_ring_is_reported_with_its_worker(void **state)
     expect(0, "1");
 }
 
-static void unreadable_record_is_left_out(void **state)
+TEST(unreadable_record_is_left_out)
 {
     const struct log_ring ring = segment_ring(&segment, 0);
     uint64_t words[LOG_RECORD_HEAD_WORDS] = {LOG_RECORD_HEAD_WORDS};
 
-    (void)state;
     log_ring_append(&ring, words, LOG_RECORD_HEAD_WORDS);
     assert_int_equal(access_log_unwritten(&segment, &salvage), 0);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
@@ -392,9 +384,8 @@ static int count_hosts(void)
     return count;
 }
 
-static void json_names_the_host_of_the_entry(void **state)
+TEST(json_names_the_host_of_the_entry)
 {
-    (void)state;
     access_log_free(access_log);
     open_log(&no_hosts, LOG_FORMAT_JSON);
     use(0, file[0]);
@@ -419,9 +410,8 @@ static void json_names_the_host_of_the_entry(void **state)
 
 /* The salvage */
 
-static void salvaged_lines_come_first(void **state)
+TEST_WITH(salvaged_lines_come_first, set_up_with_hosts, tear_down)
 {
-    (void)state;
     add_to_salvage(1, 0);
     add_to_salvage(2, 2);
     add_to_salvage(3, 0);
@@ -445,9 +435,8 @@ static void salvaged_lines_come_first(void **state)
 }
 
 /* Its hosts had other entries. */
-static void salvaged_line_in_json_has_no_host(void **state)
+TEST(salvaged_line_in_json_has_no_host)
 {
-    (void)state;
     access_log_free(access_log);
     open_log(&no_hosts, LOG_FORMAT_JSON);
     use(0, file[0]);
@@ -458,9 +447,8 @@ static void salvaged_line_in_json_has_no_host(void **state)
     assert_int_equal(count_hosts(), 0);
 }
 
-static void next_logger_continues_the_salvage(void **state)
+TEST(next_logger_continues_the_salvage)
 {
-    (void)state;
     access_log_free(access_log);
     add_to_salvage(1, 0);
     atomic_store(&segment_logger(&segment)->salvaged, salvage.count);
@@ -488,9 +476,8 @@ static void expect_numbers(const char *text, int count)
 }
 
 /* They do not fit one batch. */
-static void many_salvaged_lines_are_written_once(void **state)
+TEST(many_salvaged_lines_are_written_once)
 {
-    (void)state;
     for (int i = 0; i < MANY; i++)
         add_to_salvage(i, 0);
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
@@ -503,11 +490,10 @@ static void many_salvaged_lines_are_written_once(void **state)
 }
 
 /* The first batch is collected again until the log takes a line. */
-static void salvage_is_logged_once_while_the_log_is_full(void **state)
+TEST(salvage_is_logged_once_while_the_log_is_full)
 {
     enum { FULL = 64 * 1024 }; /* room for the events, which are in a file, too */
 
-    (void)state;
     assert_int_equal(ftruncate(file[0], FULL), 0);
     add_to_salvage(1, 0);
     for (int i = 0; i < 3; i++)
@@ -521,13 +507,12 @@ static void salvage_is_logged_once_while_the_log_is_full(void **state)
 }
 
 /* More of them fit the text of a batch than it has lines. */
-static void many_short_lines_are_written_once(void **state)
+TEST(many_short_lines_are_written_once)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     size_t count = log_record_pack(&(struct log_record){.status = 200}, words);
     const char *text, *second;
 
-    (void)state;
     for (int i = 0; i < MANY; i++)
         add_words_to_salvage(words, count);
     while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
@@ -542,11 +527,10 @@ static void many_short_lines_are_written_once(void **state)
 
 /* A log that takes no lines */
 
-static void full_log_keeps_whole_lines_and_continues(void **state)
+TEST(full_log_keeps_whole_lines_and_continues)
 {
     off_t line;
 
-    (void)state;
     append(0, 1, 0);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     line = size_of(file[0]);
@@ -577,11 +561,10 @@ static void full_log_keeps_whole_lines_and_continues(void **state)
     assert_int_equal(lost_logs, 0);
 }
 
-static void log_without_a_file_is_blocked_only_after_a_failure(void **state)
+TEST(log_without_a_file_is_blocked_only_after_a_failure)
 {
     struct log_sink none = {.fd = -1};
 
-    (void)state;
     access_log_use(access_log, 0, &none);
     append(0, 1, 0);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
@@ -594,11 +577,10 @@ static void log_without_a_file_is_blocked_only_after_a_failure(void **state)
     expect(0, "1");
 }
 
-static void other_file_gets_what_the_first_one_lacks(void **state)
+TEST(other_file_gets_what_the_first_one_lacks)
 {
     off_t line;
 
-    (void)state;
     append(0, 1, 0);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     line = size_of(file[0]);
@@ -613,12 +595,11 @@ static void other_file_gets_what_the_first_one_lacks(void **state)
     expect(1, "3");
 }
 
-static void reader_that_has_gone_is_reported_to_the_owner(void **state)
+TEST(reader_that_has_gone_is_reported_to_the_owner)
 {
     char bytes[4096] = {0};
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     use(0, ends[1]);
     close(ends[0]);
@@ -642,12 +623,11 @@ static void reader_that_has_gone_is_reported_to_the_owner(void **state)
 }
 
 /* Only a silence of a second is an error. */
-static void slow_reader_is_not_reported(void **state)
+TEST(slow_reader_is_not_reported)
 {
     char bytes[4096] = {0};
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     while (write(ends[1], bytes, sizeof(bytes)) > 0)
         continue;
@@ -669,11 +649,10 @@ static void slow_reader_is_not_reported(void **state)
 
 /* The file of a host that takes no lines */
 
-static void lines_beyond_the_size_limit_of_a_host_file_are_lost(void **state)
+TEST_WITH(lines_beyond_the_size_limit_of_a_host_file_are_lost, set_up_with_hosts, tear_down)
 {
     off_t line;
 
-    (void)state;
     append(0, 1, 1);
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     line = size_of(file[1]);
@@ -708,11 +687,10 @@ static void lines_beyond_the_size_limit_of_a_host_file_are_lost(void **state)
     assert_int_equal(metric(METRIC_log_lines), 4);
 }
 
-static void host_without_an_open_file_loses_its_lines(void **state)
+TEST_WITH(host_without_an_open_file_loses_its_lines, set_up_with_hosts, tear_down)
 {
     struct log_sink none = {.fd = -1};
 
-    (void)state;
     access_log_use(access_log, 2, &none);
     append(0, 1, 2);
     append(0, 2, 0);
@@ -782,9 +760,8 @@ static void forget_left_batch(void)
 }
 
 /* Whatever part of it the file has. */
-static void batch_of_a_dead_logger_is_in_its_file_once(void **state)
+TEST_WITH(batch_of_a_dead_logger_is_in_its_file_once, set_up, tear_down)
 {
-    (void)state;
     for (uint32_t target = 0; target < LOGS; target++) {
         off_t line = leave_batch(target, file[target], 0);
 
@@ -817,9 +794,8 @@ static const char may_be_repeated[] =
     "some of its lines may be repeated";
 
 /* The log was rotated. */
-static void batch_is_written_to_the_new_file(void **state)
+TEST_WITH(batch_is_written_to_the_new_file, set_up, tear_down)
 {
-    (void)state;
     leave_batch(0, file[0], 3);
     open_log(&no_hosts, LOG_FORMAT_COMMON);
     use(0, file[1]);
@@ -828,12 +804,11 @@ static void batch_is_written_to_the_new_file(void **state)
     expect(1, "2 3");
 }
 
-static void pipe_gets_the_batch_of_a_dead_logger_again(void **state)
+TEST_WITH(pipe_gets_the_batch_of_a_dead_logger_again, set_up, tear_down)
 {
     char bytes[1024] = "";
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     leave_batch(0, ends[1], 0);
     open_log(&no_hosts, LOG_FORMAT_COMMON);
@@ -849,12 +824,11 @@ static void pipe_gets_the_batch_of_a_dead_logger_again(void **state)
 }
 
 /* A logger that was taken over may have noted anything. */
-static void forged_batch_leaves_the_file_and_has_all_lines_written(void **state)
+TEST_WITH(forged_batch_leaves_the_file_and_has_all_lines_written, set_up, tear_down)
 {
     struct segment_logger *block = segment_logger(&segment);
     off_t size;
 
-    (void)state;
     size = leave_batch(0, file[0], 3) + 3;
     atomic_store(&block->batch_bytes, LOG_BATCH_BYTES + 1);
     atomic_store(&block->salvaged, 1);
@@ -874,7 +848,7 @@ static void forged_batch_leaves_the_file_and_has_all_lines_written(void **state)
 /* Pipes and sockets */
 
 /* A write of a pipe ends with a line, so that other writers cannot split one. */
-static void pipe_gets_whole_lines_as_it_has_room(void **state)
+TEST(pipe_gets_whole_lines_as_it_has_room)
 {
     enum { LINES = 3000 };
     enum access_log_state drained;
@@ -882,7 +856,6 @@ static void pipe_gets_whole_lines_as_it_has_room(void **state)
     int ends[2];
     ssize_t part;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
     use(0, ends[1]);
@@ -944,11 +917,10 @@ static void expect_long_line(int fd)
     assert_non_null(strstr(strchr(text, '\n'), "\"GET /1 "));
 }
 
-static void line_longer_than_a_write_is_continued(void **state)
+TEST(line_longer_than_a_write_is_continued)
 {
     int ends[2];
 
-    (void)state;
     write_part_of_a_long_line(ends);
     use(0, ends[1]); /* it was opened again */
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
@@ -957,11 +929,10 @@ static void line_longer_than_a_write_is_continued(void **state)
     close(ends[1]);
 }
 
-static void other_pipe_gets_the_whole_line(void **state)
+TEST(other_pipe_gets_the_whole_line)
 {
     int ends[2], other[2];
 
-    (void)state;
     write_part_of_a_long_line(ends);
     assert_int_equal(pipe2(other, O_CLOEXEC | O_NONBLOCK), 0);
     use(0, other[1]);
@@ -974,14 +945,13 @@ static void other_pipe_gets_the_whole_line(void **state)
 }
 
 /* A logger that exits counts the datagrams that it sent. */
-static void unfinished_batch_is_continued_by_the_next_logger(void **state)
+TEST(unfinished_batch_is_continued_by_the_next_logger)
 {
     enum access_log_state drained;
     struct log_sink sink;
     char bytes[1024] = "";
     int ends[2], got = 0;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     sink = log_sink_make("syslog:", dup(ends[1]), "test");
     access_log_use(access_log, 0, &sink);
@@ -1009,55 +979,13 @@ static void unfinished_batch_is_continued_by_the_next_logger(void **state)
     close(ends[1]);
 }
 
-static void replaced_and_freed_logs_are_closed(void **state)
+TEST_WITH(replaced_and_freed_logs_are_closed, set_up_with_hosts, tear_down)
 {
     int descriptors = open_descriptors();
 
-    (void)state;
     use_files();
     assert_int_equal(open_descriptors(), descriptors);
     access_log_free(access_log);
     access_log = NULL;
     assert_int_equal(open_descriptors(), descriptors - LOGS);
-}
-
-#define BARE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define HOST(name) cmocka_unit_test_setup_teardown(name, set_up_with_hosts, tear_down)
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_without_hosts, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        HOST(each_line_is_in_the_file_of_its_host),
-        TEST(drain_is_idle_without_lines),
-        TEST(each_batch_begins_with_the_next_ring),
-        TEST(thread_that_logs_too_fast_waits_alone),
-        TEST(corrupt_ring_is_reported_with_its_worker),
-        TEST(unreadable_record_is_left_out),
-        TEST(json_names_the_host_of_the_entry),
-        HOST(salvaged_lines_come_first),
-        TEST(salvaged_line_in_json_has_no_host),
-        TEST(next_logger_continues_the_salvage),
-        TEST(many_salvaged_lines_are_written_once),
-        TEST(salvage_is_logged_once_while_the_log_is_full),
-        TEST(many_short_lines_are_written_once),
-        TEST(full_log_keeps_whole_lines_and_continues),
-        TEST(log_without_a_file_is_blocked_only_after_a_failure),
-        TEST(other_file_gets_what_the_first_one_lacks),
-        TEST(reader_that_has_gone_is_reported_to_the_owner),
-        TEST(slow_reader_is_not_reported),
-        HOST(lines_beyond_the_size_limit_of_a_host_file_are_lost),
-        HOST(host_without_an_open_file_loses_its_lines),
-        BARE(batch_of_a_dead_logger_is_in_its_file_once),
-        BARE(batch_is_written_to_the_new_file),
-        BARE(pipe_gets_the_batch_of_a_dead_logger_again),
-        BARE(forged_batch_leaves_the_file_and_has_all_lines_written),
-        TEST(pipe_gets_whole_lines_as_it_has_room),
-        TEST(line_longer_than_a_write_is_continued),
-        TEST(other_pipe_gets_the_whole_line),
-        TEST(unfinished_batch_is_continued_by_the_next_logger),
-        HOST(replaced_and_freed_logs_are_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

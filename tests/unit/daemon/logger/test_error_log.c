@@ -3,14 +3,8 @@
 
 #include "common/clock.h"
 #include "daemon/base/events.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -94,6 +88,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void append(uint32_t ring_number, const char *words, int number)
 {
     struct event_ring ring = segment_event_ring(&segment, ring_number);
@@ -159,9 +155,8 @@ static void await_suppressed(uint32_t worker, uint64_t expected)
     }
 }
 
-static void events_of_the_master_have_no_quota(void **state)
+TEST(events_of_the_master_have_no_quota)
 {
-    (void)state;
     flood(SEGMENT_RING_MASTER);
     assert_int_equal(count_lines("flood "), EVENTS);
     assert_int_equal(count_lines("logs too fast"), 0);
@@ -170,11 +165,10 @@ static void events_of_the_master_have_no_quota(void **state)
 /*
  * A report per second leaves room for the events. The last flood takes what the quota has by then.
  */
-static void worker_that_logs_on_and_on_is_reported_once_per_second(void **state)
+TEST(worker_that_logs_on_and_on_is_reported_once_per_second)
 {
     uint64_t begun_ns = clock_monotonic_ns(), lasted_s;
 
-    (void)state;
     do {
         lasted_s = (clock_monotonic_ns() - begun_ns) / NS_PER_S;
         flood(SEGMENT_RING_WORKERS);
@@ -185,11 +179,10 @@ static void worker_that_logs_on_and_on_is_reported_once_per_second(void **state)
 }
 
 /* As at the end of the logger. */
-static void events_not_logged_are_reported_on_request(void **state)
+TEST(events_not_logged_are_reported_on_request)
 {
     uint64_t events;
 
-    (void)state;
     flood(SEGMENT_RING_WORKERS);
     error_log_report_suppressed(error_log);
     events = count_lines("flood ");
@@ -198,11 +191,10 @@ static void events_not_logged_are_reported_on_request(void **state)
 }
 
 /* The count is reported once. Another worker has a quota of its own. */
-static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
+TEST(events_of_a_worker_beyond_its_quota_are_counted)
 {
     uint64_t begun_ns = clock_monotonic_ns(), events, most;
 
-    (void)state;
     flood(SEGMENT_RING_WORKERS);
     events = count_lines("flood ");
     most = BURST + 1 + PER_S * (clock_monotonic_ns() - begun_ns) / NS_PER_S;
@@ -221,11 +213,10 @@ static void events_of_a_worker_beyond_its_quota_are_counted(void **state)
 
 /* The log */
 
-static void next_logger_continues_after_the_last_event(void **state)
+TEST(next_logger_continues_after_the_last_event)
 {
     struct log_sink sink;
 
-    (void)state;
     append(SEGMENT_RING_MASTER, "event", 1);
     append(SEGMENT_RING_WORKERS + 1, "event", 2);
     assert_true(error_log_drain(error_log));
@@ -243,11 +234,10 @@ static void next_logger_continues_after_the_last_event(void **state)
     assert_int_equal(count_lines("\n"), 3);
 }
 
-static void line_that_does_not_fit_the_file_is_lost(void **state)
+TEST(line_that_does_not_fit_the_file_is_lost)
 {
     struct rlimit before, none;
 
-    (void)state;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
@@ -270,12 +260,11 @@ static int use_other(int ends[2], const char *target)
     return ends[0];
 }
 
-static void slow_reader_gets_the_line_later(void **state)
+TEST(slow_reader_gets_the_line_later)
 {
     char bytes[4096] = {0};
     int ends[2], reader;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     while (write(ends[1], bytes, sizeof(bytes)) > 0)
         continue;
@@ -292,12 +281,11 @@ static void slow_reader_gets_the_line_later(void **state)
     close(reader);
 }
 
-static void reader_that_has_gone_is_reported_to_the_owner(void **state)
+TEST(reader_that_has_gone_is_reported_to_the_owner)
 {
     struct log_sink sink;
     int ends[2];
 
-    (void)state;
     signal(SIGPIPE, SIG_IGN);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     close(use_other(ends, "-"));
@@ -314,12 +302,11 @@ static void reader_that_has_gone_is_reported_to_the_owner(void **state)
     assert_int_equal(count_lines(" event 1.\n"), 1);
 }
 
-static void journald_line_has_no_time_or_level(void **state)
+TEST(journald_line_has_no_time_or_level)
 {
     char message[512] = {0}, expected[64];
     int ends[2], receiver;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
     receiver = use_other(ends, "journald:");
     append(SEGMENT_RING_MASTER, "event", 1);
@@ -331,12 +318,11 @@ static void journald_line_has_no_time_or_level(void **state)
     close(receiver);
 }
 
-static void log_without_memory_for_a_part_is_null(void **state)
+TEST(log_without_memory_for_a_part_is_null)
 {
     enum { PARTS = 3 };
     struct error_log *other;
 
-    (void)state;
     for (int parts = 0; parts < PARTS; parts++) {
         callocs_left = parts;
         assert_null(error_log_new(&segment, &owner));
@@ -346,24 +332,4 @@ static void log_without_memory_for_a_part_is_null(void **state)
     callocs_left = -1;
     assert_non_null(other);
     error_log_free(other);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(events_of_the_master_have_no_quota),
-        TEST(worker_that_logs_on_and_on_is_reported_once_per_second),
-        TEST(events_not_logged_are_reported_on_request),
-        TEST(events_of_a_worker_beyond_its_quota_are_counted),
-        TEST(next_logger_continues_after_the_last_event),
-        TEST(line_that_does_not_fit_the_file_is_lost),
-        TEST(slow_reader_gets_the_line_later),
-        TEST(reader_that_has_gone_is_reported_to_the_owner),
-        TEST(journald_line_has_no_time_or_level),
-        TEST(log_without_memory_for_a_part_is_null),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

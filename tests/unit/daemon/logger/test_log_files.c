@@ -2,13 +2,8 @@
 #include "daemon/logger/log_files.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,6 +53,8 @@ static int remove_directory(void **state)
     return rmdir(directory);
 }
 
+const struct test_fixture test_fixture = {make_directory, remove_directory};
+
 static int open_log(const char *text)
 {
     why[0] = '\0';
@@ -71,13 +68,12 @@ static void expect_refused(const char *text, const char *words)
         fail_msg("'%s' is not in: %s", words, why);
 }
 
-static void new_file_is_not_readable_by_others(void **state)
+TEST(new_file_is_not_readable_by_others)
 {
     struct stat file;
     mode_t mask = umask(0);
     int fd = open_log(path);
 
-    (void)state;
     umask(mask);
     assert_true(fd >= 0);
     assert_int_equal(fstat(fd, &file), 0);
@@ -87,18 +83,17 @@ static void new_file_is_not_readable_by_others(void **state)
     close(fd);
 }
 
-static void symbolic_link_is_refused(void **state)
+TEST(symbolic_link_is_refused)
 {
     struct stat file;
 
-    (void)state;
     assert_int_equal(symlink(other, path), 0);
     expect_refused(path, "it is a symbolic link");
     assert_int_equal(stat(other, &file), -1); /* not created either */
 }
 
 /* In a directory of another user, whose links root must not follow. */
-static void links_of_another_user_are_refused(void **state)
+TEST(links_of_another_user_are_refused)
 {
     static const struct {
         const char *make, *name, *reason; /* NULL: opened */
@@ -113,7 +108,6 @@ static void links_of_another_user_are_refused(void **state)
     };
     char command[512], log[256];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -139,20 +133,18 @@ static void links_of_another_user_are_refused(void **state)
     }
 }
 
-static void directory_and_socket_are_refused(void **state)
+TEST(directory_and_socket_are_refused)
 {
-    (void)state;
     expect_refused(directory, "Is a directory");
     expect_refused("syslog:@/nowhere/at/all", "No such file or directory");
     expect_refused("/nowhere/at/all", "No such file or directory");
     expect_refused("syslog:local9", "unknown syslog facility");
 }
 
-static void pipe_is_opened_only_with_a_reader(void **state)
+TEST(pipe_is_opened_only_with_a_reader)
 {
     int reader, fd;
 
-    (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_refused(path, "No such device or address");
     reader = open(path, O_RDONLY | O_NONBLOCK);
@@ -163,22 +155,20 @@ static void pipe_is_opened_only_with_a_reader(void **state)
     close(reader);
 }
 
-static void character_device_is_opened(void **state)
+TEST(character_device_is_opened)
 {
     int fd = open_log("/dev/null");
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
 }
 
-static void failed_reopen_keeps_the_old_files(void **state)
+TEST(failed_reopen_keeps_the_old_files)
 {
     struct config config = {.log_access = path, .log_error = other};
     struct log_files files;
     struct stat before, after;
 
-    (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
     assert_int_equal(fstat(files.fd[LOG_ACCESS], &before), 0);
     unlink(path);
@@ -193,12 +183,11 @@ static void failed_reopen_keeps_the_old_files(void **state)
     log_files_close(&files);
 }
 
-static void log_that_is_off_is_not_lacking(void **state)
+TEST(log_that_is_off_is_not_lacking)
 {
     struct config config = {.log_access = off, .log_error = path};
     struct log_files files;
 
-    (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
     assert_int_equal(files.fd[LOG_ACCESS], -1);
     assert_false(log_files_lack(&files, LOG_ACCESS));
@@ -227,13 +216,12 @@ static ino_t inode_at(const char *name)
     return file.st_ino;
 }
 
-static void access_log_that_is_off_is_replaced_if_a_host_has_one(void **state)
+TEST(access_log_that_is_off_is_replaced_if_a_host_has_one)
 {
     struct config config = {.log_access = off, .log_error = path, .hosts = &host, .host_count = 1};
     int descriptors = open_descriptors();
     struct log_files files;
 
-    (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
     assert_int_equal(log_files_count(&files), LOG_KINDS + 1);
     assert_int_equal(inode_of(&files, LOG_ACCESS), inode_at("/dev/null"));
@@ -253,13 +241,12 @@ static void access_log_that_is_off_is_replaced_if_a_host_has_one(void **state)
 }
 
 /* A slow reader would hold up all hosts. */
-static void pipe_is_refused_as_the_log_of_a_host(void **state)
+TEST(pipe_is_refused_as_the_log_of_a_host)
 {
     struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
     struct log_files files;
     int reader, descriptors;
 
-    (void)state;
     assert_int_equal(mkfifo(other, 0600), 0);
     reader = open(other, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(reader >= 0);
@@ -272,26 +259,24 @@ static void pipe_is_refused_as_the_log_of_a_host(void **state)
     close(reader);
 }
 
-static void failed_open_leaves_no_descriptor(void **state)
+TEST(failed_open_leaves_no_descriptor)
 {
     struct config config = {.log_access = path, .log_error = directory};
     int descriptors = open_descriptors();
     struct log_files files;
 
-    (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), -1);
     expect_refused("syslog:@/nowhere/at/all", "No such file or directory");
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-static void reopened_logs_are_those_of_the_same_hosts(void **state)
+TEST(reopened_logs_are_those_of_the_same_hosts)
 {
     struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
     struct log_files files;
     int descriptors;
     ino_t before;
 
-    (void)state;
     assert_int_equal(log_files_open(&files, &config, why, sizeof(why)), 0);
     assert_int_equal(log_targets_reserve(&files.targets, 3), 0);
     files.targets.of_entry[2] = 1;
@@ -310,12 +295,11 @@ static void reopened_logs_are_those_of_the_same_hosts(void **state)
 }
 
 /* Four for each file of a host, and 48. */
-static void logs_of_hosts_need_descriptors(void **state)
+TEST(logs_of_hosts_need_descriptors)
 {
     struct config config = {.log_access = path, .log_error = path, .hosts = &host, .host_count = 1};
     struct log_files files;
 
-    (void)state;
     descriptors_allowed = 52;
     assert_int_equal(log_files_check(&config, why, sizeof(why)), 0);
     descriptors_allowed = 51;
@@ -353,11 +337,10 @@ static int free_targets(void **state)
     return 0;
 }
 
-static void each_file_is_one_target(void **state)
+TEST_WITH(each_file_is_one_target, make_targets, free_targets)
 {
     static const uint32_t expected[] = {2, 1, 0, 0, 2};
 
-    (void)state;
     assert_int_equal(targets.count, 2);
     assert_int_equal(log_targets_count(&hosts_config), 2);
     assert_string_equal(targets.path[0], "/log/a");
@@ -367,13 +350,12 @@ static void each_file_is_one_target(void **state)
     assert_int_equal(log_targets_of_config(&targets, NULL), 0);
 }
 
-static void hosts_without_files_have_no_targets(void **state)
+TEST_WITH(hosts_without_files_have_no_targets, make_targets, free_targets)
 {
     static struct config_host without = {.access_log = "off"};
     const struct config empty = {.log_access = "off", .hosts = &without, .host_count = 1};
     struct log_targets none;
 
-    (void)state;
     assert_int_equal(log_targets_make(&none, &empty), 0);
     assert_int_equal(none.count, 0);
     assert_int_equal(log_targets_of_config(&none, &without), 0);
@@ -381,11 +363,10 @@ static void hosts_without_files_have_no_targets(void **state)
 }
 
 /* A worker may write any host into a record. */
-static void entry_out_of_range_has_target_0(void **state)
+TEST_WITH(entry_out_of_range_has_target_0, make_targets, free_targets)
 {
     static const uint64_t outside[] = {4, 5, UINT16_MAX, UINT64_MAX};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(outside); i++)
         assert_int_equal(log_targets_of_entry(&targets, outside[i]), 0);
     assert_int_equal(log_targets_reserve(&targets, 4), 0);
@@ -396,14 +377,13 @@ static void entry_out_of_range_has_target_0(void **state)
         assert_int_equal(log_targets_of_entry(&targets, outside[i]), 0);
 }
 
-static void key_finds_the_file_after_a_reload(void **state)
+TEST_WITH(key_finds_the_file_after_a_reload, make_targets, free_targets)
 {
     static struct config_host more[] = {{.access_log = "/log/b"}, {.access_log = "/a"}};
     const struct config reloaded = {
         .log_access = "/log/all", .hosts = more, .host_count = ARRAY_LENGTH(more)};
     struct log_targets after;
 
-    (void)state;
     assert_int_equal(log_targets_make(&after, &reloaded), 0);
     assert_int_equal(log_targets_key(&targets, 0), 0);
     assert_int_equal(log_targets_find(&targets, 0), 0);
@@ -416,11 +396,10 @@ static void key_finds_the_file_after_a_reload(void **state)
     log_targets_free(&after);
 }
 
-static void targets_are_equal_with_the_same_files_for_the_same_entries(void **state)
+TEST_WITH(targets_are_equal_with_the_same_files_for_the_same_entries, make_targets, free_targets)
 {
     struct log_targets others;
 
-    (void)state;
     assert_int_equal(log_targets_make(&others, &hosts_config), 0);
     assert_true(log_targets_equal(&targets, &others));
     assert_int_equal(log_targets_reserve(&others, 8), 0);
@@ -432,33 +411,4 @@ static void targets_are_equal_with_the_same_files_for_the_same_entries(void **st
     others.path[1][1] = 'x';
     assert_false(log_targets_equal(&targets, &others));
     log_targets_free(&others);
-}
-
-#define TARGETS(name) cmocka_unit_test_setup_teardown(name, make_targets, free_targets)
-#define TEST(name)    cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(new_file_is_not_readable_by_others),
-        TEST(symbolic_link_is_refused),
-        TEST(links_of_another_user_are_refused),
-        TEST(directory_and_socket_are_refused),
-        TEST(pipe_is_opened_only_with_a_reader),
-        TEST(character_device_is_opened),
-        TEST(failed_reopen_keeps_the_old_files),
-        TEST(log_that_is_off_is_not_lacking),
-        TEST(access_log_that_is_off_is_replaced_if_a_host_has_one),
-        TEST(pipe_is_refused_as_the_log_of_a_host),
-        TEST(failed_open_leaves_no_descriptor),
-        TEST(reopened_logs_are_those_of_the_same_hosts),
-        TEST(logs_of_hosts_need_descriptors),
-        TARGETS(each_file_is_one_target),
-        TARGETS(hosts_without_files_have_no_targets),
-        TARGETS(entry_out_of_range_has_target_0),
-        TARGETS(key_finds_the_file_after_a_reload),
-        TARGETS(targets_are_equal_with_the_same_files_for_the_same_entries),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

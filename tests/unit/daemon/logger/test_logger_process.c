@@ -3,14 +3,10 @@
 
 #include "common/clock.h"
 #include "daemon/base/events.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -133,6 +129,8 @@ static int tear_down(void **state)
     return rmdir(directory);
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void start(void)
 {
     logger_process_start(&process, &setup, after_fork, &host);
@@ -237,9 +235,8 @@ static void run_retry(void)
 
 /* Start */
 
-static void started_logger_gets_the_files_of_hosts_first(void **state)
+TEST(started_logger_gets_the_files_of_hosts_first)
 {
-    (void)state;
     start_and_take_files();
     expect_no_message();
     assert_int_equal(forks, 1);
@@ -247,11 +244,10 @@ static void started_logger_gets_the_files_of_hosts_first(void **state)
     assert_false(retry_is_due());
 }
 
-static void started_logger_keeps_the_salvage(void **state)
+TEST(started_logger_keeps_the_salvage)
 {
     int status;
 
-    (void)state;
     salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
     fork_is_real = true;
     start();
@@ -270,9 +266,8 @@ static bool errors_are_printed(void)
     return event_count() > before;
 }
 
-static void errors_are_printed_while_no_logger_runs(void **state)
+TEST(errors_are_printed_while_no_logger_runs)
 {
-    (void)state;
     events_attach(&segment, SEGMENT_RING_MASTER);
     events_echo(true);
     fork_fails = true;
@@ -287,9 +282,8 @@ static void errors_are_printed_while_no_logger_runs(void **state)
     events_attach(NULL, 0);
 }
 
-static void logger_that_runs_or_has_finished_is_not_started(void **state)
+TEST(logger_that_runs_or_has_finished_is_not_started)
 {
-    (void)state;
     process.child.pid = PID;
     start();
     process.child.pid = 0;
@@ -298,11 +292,10 @@ static void logger_that_runs_or_has_finished_is_not_started(void **state)
     assert_int_equal(forks, 0);
 }
 
-static void logger_started_during_the_stop_receives_finish(void **state)
+TEST(logger_started_during_the_stop_receives_finish)
 {
     struct message_log_finish message;
 
-    (void)state;
     logger_process_stop(&process, WAIT_MS);
     assert_int_equal(killed, 0); /* none ran */
     start_and_take_files();
@@ -311,9 +304,8 @@ static void logger_started_during_the_stop_receives_finish(void **state)
     assert_int_equal(message.wait_ms, WAIT_MS);
 }
 
-static void salvage_is_freed_when_it_is_written(void **state)
+TEST(salvage_is_freed_when_it_is_written)
 {
-    (void)state;
     salvage = (struct salvage){.words = calloc(8, sizeof(uint64_t)), .count = 8, .room = 8};
     atomic_store(&segment_logger(&segment)->salvaged, 7);
     fork_fails = true;
@@ -327,9 +319,8 @@ static void salvage_is_freed_when_it_is_written(void **state)
 
 /* Files */
 
-static void reopened_files_have_the_number_of_the_request(void **state)
+TEST(reopened_files_have_the_number_of_the_request)
 {
-    (void)state;
     logger_process_send_files(&process, NUMBER + 1); /* no logger runs */
     assert_int_equal(process.number, NUMBER + 1);
     start_and_take_files();
@@ -339,9 +330,8 @@ static void reopened_files_have_the_number_of_the_request(void **state)
     expect_no_message();
 }
 
-static void log_that_is_lacking_is_opened_soon(void **state)
+TEST(log_that_is_lacking_is_opened_soon)
 {
-    (void)state;
     log_files_lose(&files, LOG_ACCESS);
     start();
     expect_file(HOST_LOG, host_path);
@@ -354,11 +344,10 @@ static void log_that_is_lacking_is_opened_soon(void **state)
     assert_false(retry_is_due());
 }
 
-static void file_that_cannot_be_passed_is_reported(void **state)
+TEST(file_that_cannot_be_passed_is_reported)
 {
     struct rlimit before, none;
 
-    (void)state;
     start_and_take_files();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
@@ -370,11 +359,10 @@ static void file_that_cannot_be_passed_is_reported(void **state)
     expect_no_message();
 }
 
-static void file_that_the_logger_does_not_take_is_closed(void **state)
+TEST(file_that_the_logger_does_not_take_is_closed)
 {
     int descriptors;
 
-    (void)state;
     start_and_take_files();
     descriptors = open_descriptors();
     close(logger_fd);
@@ -384,9 +372,8 @@ static void file_that_the_logger_does_not_take_is_closed(void **state)
     assert_string_equal(last_event(), "cannot pass a log to the logger: Broken pipe");
 }
 
-static void log_that_cannot_be_opened_is_reported_once(void **state)
+TEST(log_that_cannot_be_opened_is_reported_once)
 {
-    (void)state;
     start_and_take_files();
     log_files_lose(&files, LOG_ACCESS);
     unlink(access_path);
@@ -410,9 +397,8 @@ static void log_that_cannot_be_opened_is_reported_once(void **state)
     assert_non_null(strstr(last_event(), "; its lines are lost meanwhile"));
 }
 
-static void log_is_opened_without_a_logger(void **state)
+TEST(log_is_opened_without_a_logger)
 {
-    (void)state;
     log_files_lose(&files, LOG_ACCESS);
     run_retry();
     assert_true(files.fd[LOG_ACCESS] >= 0);
@@ -420,9 +406,8 @@ static void log_is_opened_without_a_logger(void **state)
 
 /* Reports */
 
-static void lost_log_is_opened_again(void **state)
+TEST(lost_log_is_opened_again)
 {
-    (void)state;
     start_and_take_files();
     report_lost(LOG_ACCESS, NUMBER);
     assert_int_equal(files.fd[LOG_ACCESS], -1);
@@ -432,11 +417,10 @@ static void lost_log_is_opened_again(void **state)
     expect_file(LOG_ACCESS, access_path);
 }
 
-static void report_about_an_earlier_or_unknown_log_changes_nothing(void **state)
+TEST(report_about_an_earlier_or_unknown_log_changes_nothing)
 {
     int *places = calloc(2, sizeof(*places));
 
-    (void)state;
     assert_non_null(places);
     places[0] = files.host_fd[0];
     places[1] = dup(STDERR_FILENO); /* of no log */
@@ -451,9 +435,8 @@ static void report_about_an_earlier_or_unknown_log_changes_nothing(void **state)
     close(files.host_fd[1]);
 }
 
-static void logger_that_reports_more_logs_than_it_has_is_killed(void **state)
+TEST(logger_that_reports_more_logs_than_it_has_is_killed)
 {
-    (void)state;
     start_and_take_files();
     for (int i = 0; i < LOG_KINDS + 1; i++)
         report_lost(HOST_LOG, NUMBER);
@@ -466,9 +449,8 @@ static void logger_that_reports_more_logs_than_it_has_is_killed(void **state)
 
 /* End */
 
-static void logger_that_ends_unintentionally_is_counted(void **state)
+TEST(logger_that_ends_unintentionally_is_counted)
 {
-    (void)state;
     start_and_take_files();
     logger_process_ended(&process, "was killed by signal 9", true);
     assert_int_equal(process.child.backoff.failures, 1);
@@ -479,11 +461,10 @@ static void logger_that_ends_unintentionally_is_counted(void **state)
     assert_int_equal(forks, 1);
 }
 
-static void restarted_logger_is_followed_by_another(void **state)
+TEST(restarted_logger_is_followed_by_another)
 {
     struct message_log_finish message;
 
-    (void)state;
     logger_process_restart(&process);
     assert_false(process.restarting); /* none runs */
     start_and_take_files();
@@ -502,9 +483,8 @@ static void restarted_logger_is_followed_by_another(void **state)
     assert_int_equal(process.child.backoff.failures, 1);
 }
 
-static void stopped_logger_has_finished_unless_it_failed(void **state)
+TEST(stopped_logger_has_finished_unless_it_failed)
 {
-    (void)state;
     start_and_take_files();
     logger_process_stop(&process, 0);
     assert_int_equal(expect_finish().wait_ms, 0);
@@ -522,9 +502,8 @@ static void stopped_logger_has_finished_unless_it_failed(void **state)
     assert_true(process.finished);
 }
 
-static void logger_that_takes_no_message_is_killed(void **state)
+TEST(logger_that_takes_no_message_is_killed)
 {
-    (void)state;
     start_and_take_files();
     close(logger_fd);
     logger_fd = -1;
@@ -532,9 +511,8 @@ static void logger_that_takes_no_message_is_killed(void **state)
     assert_int_equal(killed, PID);
 }
 
-static void logger_that_is_given_up_is_killed(void **state)
+TEST(logger_that_is_given_up_is_killed)
 {
-    (void)state;
     logger_process_give_up(&process);
     assert_int_equal(killed, 0);
     assert_true(process.finished);
@@ -558,11 +536,10 @@ static bool is_killed(uint64_t started_s, uint64_t beat_ns, uint64_t now_ns)
     return killed == PID;
 }
 
-static void logger_without_heartbeat_is_killed(void **state)
+TEST(logger_without_heartbeat_is_killed)
 {
     uint64_t now = clock_monotonic_ns();
 
-    (void)state;
     assert_false(is_killed(10, now - NS_PER_S, now));
     assert_true(is_killed(10, now - 6 * NS_PER_S, now));
     assert_true(is_killed(10, UINT64_MAX, now)); /* forged */
@@ -570,11 +547,10 @@ static void logger_without_heartbeat_is_killed(void **state)
     assert_false(is_killed(1, now - 6 * NS_PER_S, now)); /* that of its predecessor */
 }
 
-static void freed_process_keeps_nothing_open(void **state)
+TEST(freed_process_keeps_nothing_open)
 {
     int descriptors;
 
-    (void)state;
     logger_process_free(&process);
     descriptors = open_descriptors();
     assert_int_equal(logger_process_init(&process, base, &segment, &files, &salvage), 0);
@@ -583,36 +559,4 @@ static void freed_process_keeps_nothing_open(void **state)
     assert_null(process.retry);
     assert_null(process.child.channel);
     assert_int_equal(open_descriptors(), descriptors + 1); /* the logger's end */
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(started_logger_gets_the_files_of_hosts_first),
-        TEST(started_logger_keeps_the_salvage),
-        TEST(errors_are_printed_while_no_logger_runs),
-        TEST(logger_that_runs_or_has_finished_is_not_started),
-        TEST(logger_started_during_the_stop_receives_finish),
-        TEST(salvage_is_freed_when_it_is_written),
-        TEST(reopened_files_have_the_number_of_the_request),
-        TEST(log_that_is_lacking_is_opened_soon),
-        TEST(file_that_cannot_be_passed_is_reported),
-        TEST(file_that_the_logger_does_not_take_is_closed),
-        TEST(log_that_cannot_be_opened_is_reported_once),
-        TEST(log_is_opened_without_a_logger),
-        TEST(lost_log_is_opened_again),
-        TEST(report_about_an_earlier_or_unknown_log_changes_nothing),
-        TEST(logger_that_reports_more_logs_than_it_has_is_killed),
-        TEST(logger_that_ends_unintentionally_is_counted),
-        TEST(restarted_logger_is_followed_by_another),
-        TEST(stopped_logger_has_finished_unless_it_failed),
-        TEST(logger_that_takes_no_message_is_killed),
-        TEST(logger_that_is_given_up_is_killed),
-        TEST(logger_without_heartbeat_is_killed),
-        TEST(freed_process_keeps_nothing_open),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 #include "daemon/logger/salvage.h"
 
 #include "common/log_record.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -83,6 +79,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* Appends the record of a request by thread THREAD for the host with ENTRY. */
 static void append(uint32_t thread, uint16_t entry, uint16_t status)
 {
@@ -115,12 +113,11 @@ static void expect(size_t count, const uint16_t *statuses, const uint32_t *targe
     assert_int_equal(position, salvage.count);
 }
 
-static void each_record_has_the_target_of_its_host(void **state)
+TEST(each_record_has_the_target_of_its_host)
 {
     static const uint16_t statuses[] = {201, 202, 203, 204, 205, 206};
     static const uint32_t targets[] = {0, 2, 1, 0, 0, 2};
 
-    (void)state;
     append(0, 0, 201);
     append(0, 2, 202);
     append(0, 3, 203);
@@ -131,24 +128,22 @@ static void each_record_has_the_target_of_its_host(void **state)
     assert_string_equal(last_event(), "");
 }
 
-static void records_have_target_0_without_host_files(void **state)
+TEST(records_have_target_0_without_host_files)
 {
     static const uint16_t statuses[] = {201};
     static const uint32_t targets[] = {0};
 
-    (void)state;
     log_targets_free(&files.targets);
     append(0, 2, 201);
     expect(1, statuses, targets);
     assert_int_equal(log_record_host(salvage.words), 0);
 }
 
-static void full_ring_is_read_to_its_end(void **state)
+TEST(full_ring_is_read_to_its_end)
 {
     const struct log_ring ring = segment_ring(&segment, 2);
     uint64_t records = 0;
 
-    (void)state;
     for (; log_ring_has_room(&ring, 64); records++)
         append(2, 0, 200);
     salvage_read(&salvage, &segment, &files);
@@ -156,9 +151,8 @@ static void full_ring_is_read_to_its_end(void **state)
     assert_int_equal(salvage.count, records * log_ring_words(salvage.words[0]));
 }
 
-static void lines_that_have_no_memory_are_reported(void **state)
+TEST(lines_that_have_no_memory_are_reported)
 {
-    (void)state;
     append(0, 0, 200);
     out_of_memory = true;
     salvage_read(&salvage, &segment, &files);
@@ -167,9 +161,8 @@ static void lines_that_have_no_memory_are_reported(void **state)
     assert_string_equal(last_event(), "no memory for all access log lines of the killed server");
 }
 
-static void log_that_is_off_needs_no_lines(void **state)
+TEST(log_that_is_off_needs_no_lines)
 {
-    (void)state;
     append(0, 0, 200);
     log_files_lose(&files, LOG_ACCESS);
     salvage_read(&salvage, &segment, &files);
@@ -177,11 +170,10 @@ static void log_that_is_off_needs_no_lines(void **state)
 }
 
 /* The segment is of a server of another program, which has log rings. */
-static void segment_without_logger_has_no_salvage(void **state)
+TEST(segment_without_logger_has_no_salvage)
 {
     static const enum segment_kind kinds[] = {SEGMENT_LOGGER, SEGMENT_LOG_CURSORS};
 
-    (void)state;
     append(0, 0, 200);
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         const struct segment_section section = segment.section[kinds[i]];
@@ -231,26 +223,23 @@ static off_t size_of(int fd)
 static const uint16_t both[] = {200, 404};
 static const uint32_t no_targets[] = {0, 0};
 
-static void complete_batch_is_not_written_again(void **state)
+TEST(complete_batch_is_not_written_again)
 {
-    (void)state;
     append_around_the_batch();
     leave_batch(files.fd[LOG_ACCESS], SIZE_BEFORE + BATCH_BYTES);
     expect(1, both + 1, no_targets);
     assert_int_equal(size_of(files.fd[LOG_ACCESS]), SIZE_BEFORE + BATCH_BYTES);
 }
 
-static void complete_batch_of_a_host_is_not_written_again(void **state)
+TEST(complete_batch_of_a_host_is_not_written_again)
 {
-    (void)state;
     append_around_the_batch();
     leave_batch(host_fds[1], SIZE_BEFORE + BATCH_BYTES);
     expect(1, both + 1, no_targets);
 }
 
-static void partial_batch_is_cut_off_and_written_again(void **state)
+TEST(partial_batch_is_cut_off_and_written_again)
 {
-    (void)state;
     append_around_the_batch();
     leave_batch(files.fd[LOG_ACCESS], SIZE_BEFORE + BATCH_BYTES - 1);
     expect(2, both, no_targets);
@@ -258,12 +247,11 @@ static void partial_batch_is_cut_off_and_written_again(void **state)
     assert_string_equal(last_event(), "");
 }
 
-static void partial_batch_that_cannot_be_cut_off_is_reported(void **state)
+TEST(partial_batch_that_cannot_be_cut_off_is_reported)
 {
     char path[64];
     int writable = files.fd[LOG_ACCESS];
 
-    (void)state;
     append_around_the_batch();
     leave_batch(writable, SIZE_BEFORE + 1);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", writable);
@@ -274,9 +262,8 @@ static void partial_batch_that_cannot_be_cut_off_is_reported(void **state)
                                       "Invalid argument");
 }
 
-static void batch_that_was_not_begun_is_written(void **state)
+TEST(batch_that_was_not_begun_is_written)
 {
-    (void)state;
     append_around_the_batch();
     leave_batch(files.fd[LOG_ACCESS], SIZE_BEFORE);
     expect(2, both, no_targets);
@@ -284,12 +271,11 @@ static void batch_that_was_not_begun_is_written(void **state)
 }
 
 /* The record of a batch counts only while a batch is open, and only for a file that is open now. */
-static void other_batches_leave_the_files_as_they_are(void **state)
+TEST(other_batches_leave_the_files_as_they_are)
 {
     struct segment_logger *block = segment_logger(&segment);
     int fd = files.fd[LOG_ACCESS];
 
-    (void)state;
     append_around_the_batch();
     leave_batch(fd, SIZE_BEFORE + BATCH_BYTES);
     atomic_store(&block->batch_open, 0);
@@ -315,7 +301,7 @@ static void other_batches_leave_the_files_as_they_are(void **state)
 
 /* A reload */
 
-static void reload_renumbers_the_targets(void **state)
+TEST(reload_renumbers_the_targets)
 {
     static struct config_host after_hosts[] = {{.access_log = "/log/b"}, {.access_log = "/log/0"}};
     static const struct config after_config = {
@@ -324,7 +310,6 @@ static void reload_renumbers_the_targets(void **state)
     struct log_targets after;
     size_t position = 0, end;
 
-    (void)state;
     append(0, 2, 200);
     append(0, 3, 200);
     append(0, 0, 200);
@@ -344,9 +329,8 @@ static void reload_renumbers_the_targets(void **state)
     log_targets_free(&after);
 }
 
-static void freed_salvage_is_empty(void **state)
+TEST(freed_salvage_is_empty)
 {
-    (void)state;
     append(0, 0, 200);
     salvage_read(&salvage, &segment, &files);
     assert_true(salvage.count > 0);
@@ -354,28 +338,4 @@ static void freed_salvage_is_empty(void **state)
     assert_null(salvage.words);
     assert_int_equal(salvage.count, 0);
     assert_int_equal(salvage.room, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_record_has_the_target_of_its_host),
-        TEST(records_have_target_0_without_host_files),
-        TEST(full_ring_is_read_to_its_end),
-        TEST(lines_that_have_no_memory_are_reported),
-        TEST(log_that_is_off_needs_no_lines),
-        TEST(segment_without_logger_has_no_salvage),
-        TEST(complete_batch_is_not_written_again),
-        TEST(complete_batch_of_a_host_is_not_written_again),
-        TEST(partial_batch_is_cut_off_and_written_again),
-        TEST(partial_batch_that_cannot_be_cut_off_is_reported),
-        TEST(batch_that_was_not_begun_is_written),
-        TEST(other_batches_leave_the_files_as_they_are),
-        TEST(reload_renumbers_the_targets),
-        TEST(freed_salvage_is_empty),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +34,8 @@ static int remove_directory(void **state)
     unlink(socket_path);
     return rmdir(directory);
 }
+
+const struct test_fixture test_group_fixture = {make_directory, remove_directory};
 
 /* Returns the receiving socket of a local syslog or journald. */
 static int bind_receiver(void)
@@ -74,14 +71,13 @@ static void expect_message(int fd, const char *begins, const char *ends)
     assert_string_equal(message + length - strlen(ends), ends);
 }
 
-static void syslog_line_is_a_datagram(void **state)
+TEST(syslog_line_is_a_datagram)
 {
     static const char lines[] = "first line\nsecond line\n";
     int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
-    (void)state;
     snprintf(text, sizeof(text), "syslog:local1@%s", socket_path);
     sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_WARN, lines, strlen(lines)), strlen(lines));
@@ -91,13 +87,12 @@ static void syslog_line_is_a_datagram(void **state)
     close(receiver);
 }
 
-static void journald_line_becomes_fields(void **state)
+TEST(journald_line_becomes_fields)
 {
     int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
-    (void)state;
     snprintf(text, sizeof(text), "journald:@%s", socket_path);
     sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_ERROR, "a = b\n", 6), 6);
@@ -109,13 +104,12 @@ static void journald_line_becomes_fields(void **state)
 }
 
 /* The receiver closes its socket; lines it did not receive must not count as written. */
-static void closed_receiver_takes_no_partial_line(void **state)
+TEST(closed_receiver_takes_no_partial_line)
 {
     int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
-    (void)state;
     snprintf(text, sizeof(text), "syslog:@%s", socket_path);
     sink = open_sink(text);
     close(receiver);
@@ -125,13 +119,12 @@ static void closed_receiver_takes_no_partial_line(void **state)
 }
 
 /* An inherited pipe is usually blocking, and remains so for its other users. */
-static void full_pipe_takes_no_line_and_does_not_block(void **state)
+TEST(full_pipe_takes_no_line_and_does_not_block)
 {
     static char line[512];
     struct log_sink sink;
     int ends[2];
 
-    (void)state;
     memset(line, 'x', sizeof(line));
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     sink = log_sink_make("-", ends[1], "test");
@@ -149,13 +142,12 @@ static void full_pipe_takes_no_line_and_does_not_block(void **state)
 }
 
 /* A receiver that reads nothing must not stop the logger. */
-static void full_socket_takes_no_line_and_does_not_block(void **state)
+TEST(full_socket_takes_no_line_and_does_not_block)
 {
     int receiver = bind_receiver(), taken = 0;
     struct log_sink sink;
     char text[128], message[MESSAGE_MAX];
 
-    (void)state;
     snprintf(text, sizeof(text), "syslog:@%s", socket_path);
     sink = open_sink(text);
     while (log_sink_write(&sink, LEVEL_INFO, "line\n", 5) == 5)
@@ -171,13 +163,12 @@ static void full_socket_takes_no_line_and_does_not_block(void **state)
 }
 
 /* As a compromised worker may store it. */
-static void unknown_level_is_an_error_for_syslog(void **state)
+TEST(unknown_level_is_an_error_for_syslog)
 {
     int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
-    (void)state;
     snprintf(text, sizeof(text), "syslog:local1@%s", socket_path);
     sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, (enum level)200, "line\n", 5), 5);
@@ -199,12 +190,11 @@ static void expect_kind(int fd, bool regular, bool pipe, bool socket)
     log_sink_close(&sink);
 }
 
-static void descriptors_of_all_kinds_are_told_apart(void **state)
+TEST(descriptors_of_all_kinds_are_told_apart)
 {
     char path[128];
     int ends[2];
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/file", directory);
     expect_kind(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600), true, false, false);
     unlink(path);
@@ -217,12 +207,11 @@ static void descriptors_of_all_kinds_are_told_apart(void **state)
     expect_kind(ends[1], false, false, true);
 }
 
-static void closed_or_lost_sink_is_not_open(void **state)
+TEST(closed_or_lost_sink_is_not_open)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     struct log_sink sink = log_sink_make("-", fd, "test");
 
-    (void)state;
     assert_true(log_sink_is_open(&sink));
     sink.lost = true;
     assert_false(log_sink_is_open(&sink));
@@ -233,13 +222,12 @@ static void closed_or_lost_sink_is_not_open(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-static void last_line_may_lack_its_newline(void **state)
+TEST(last_line_may_lack_its_newline)
 {
     int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
-    (void)state;
     snprintf(text, sizeof(text), "syslog:@%s", socket_path);
     sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "one\ntwo", 7), 7);
@@ -256,12 +244,11 @@ static bool wait_after(int error, int fd, uint64_t until_ns)
     return log_sink_wait(fd, until_ns);
 }
 
-static void only_a_full_or_interrupted_write_is_repeated(void **state)
+TEST(only_a_full_or_interrupted_write_is_repeated)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     uint64_t later = clock_monotonic_ns() + 3600 * NS_PER_S;
 
-    (void)state;
     assert_true(wait_after(EINTR, -1, 0));
     assert_true(wait_after(EAGAIN, fd, later));
     assert_false(wait_after(EAGAIN, fd, 0));
@@ -272,12 +259,11 @@ static void only_a_full_or_interrupted_write_is_repeated(void **state)
 }
 
 /* Also if less than a millisecond is left. */
-static void wait_for_room_does_not_end_early(void **state)
+TEST(wait_for_room_does_not_end_early)
 {
     int ends[2];
     char bytes[4096] = {0};
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     while (write(ends[1], bytes, sizeof(bytes)) > 0)
         continue;
@@ -291,31 +277,10 @@ static void wait_for_room_does_not_end_early(void **state)
     close(ends[1]);
 }
 
-static void off_discards_all_lines(void **state)
+TEST(off_discards_all_lines)
 {
     struct log_sink sink = log_sink_make("off", -1, "test");
 
-    (void)state;
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "line\n", 5), 5);
     log_sink_close(&sink);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(syslog_line_is_a_datagram),
-        cmocka_unit_test(journald_line_becomes_fields),
-        cmocka_unit_test(closed_receiver_takes_no_partial_line),
-        cmocka_unit_test(full_pipe_takes_no_line_and_does_not_block),
-        cmocka_unit_test(full_socket_takes_no_line_and_does_not_block),
-        cmocka_unit_test(unknown_level_is_an_error_for_syslog),
-        cmocka_unit_test(descriptors_of_all_kinds_are_told_apart),
-        cmocka_unit_test(closed_or_lost_sink_is_not_open),
-        cmocka_unit_test(last_line_may_lack_its_newline),
-        cmocka_unit_test(only_a_full_or_interrupted_write_is_repeated),
-        cmocka_unit_test(wait_for_room_does_not_end_early),
-        cmocka_unit_test(off_discards_all_lines),
-    };
-
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

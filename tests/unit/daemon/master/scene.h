@@ -9,15 +9,9 @@
 #include "daemon/base/events.h"
 #include "daemon/config/load.h"
 #include "daemon/master/internal.h"
+#include "tests/test.h"
 #include "tests/unit/last_event.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,8 @@
 /* Setting, ending and passing on the limits of single clients. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/master/internal.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -31,6 +25,8 @@ static int end(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static struct address_limit limit_of(const char *text, uint32_t rate, uint64_t until_ns)
 {
@@ -56,11 +52,10 @@ static int get(const char *text)
                                                                  : -1;
 }
 
-static void limit_of_a_network_is_replaced(void **state)
+TEST(limit_of_a_network_is_replaced)
 {
     struct address_limit network = limit_of("10.0.0.0/8", 0, 0);
 
-    (void)state;
     assert_int_equal(set("10.0.0.0/8", 1, START), 0);
     assert_int_equal(set("10.0.0.0/9", 2, START), 0);
     assert_int_equal(set("10.0.0.0/8", 3, START), 0);
@@ -73,11 +68,10 @@ static void limit_of_a_network_is_replaced(void **state)
     assert_int_equal(segment_address_limits(&segment)->count, 1);
 }
 
-static void table_is_bounded(void **state)
+TEST(table_is_bounded)
 {
     char text[32];
 
-    (void)state;
     for (int i = 0; i < SEGMENT_ADDRESS_LIMITS_MAX; i++) {
         snprintf(text, sizeof(text), "10.0.0.%d", i);
         assert_int_equal(set(text, 1, START + (uint64_t)i), 0);
@@ -92,7 +86,7 @@ static void table_is_bounded(void **state)
     assert_int_equal(set("10.0.1.0", 1, START), 0);
 }
 
-static void limits_are_passed_on(void **state)
+TEST(limits_are_passed_on)
 {
     int fd;
 
@@ -109,26 +103,13 @@ static void limits_are_passed_on(void **state)
     address_limits_restore(&segment, -1);
 }
 
-static void wrong_file_is_ignored(void **state)
+TEST(wrong_file_is_ignored)
 {
     int fd = memory_file_open("test");
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "limits 1", 8), 8);
     assert_int_equal(memory_file_seal(fd), 0);
     address_limits_restore(&segment, fd);
     assert_false(address_limits_exist(&segment));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(limit_of_a_network_is_replaced, begin, end),
-        cmocka_unit_test_setup_teardown(table_is_bounded, begin, end),
-        cmocka_unit_test_setup_teardown(limits_are_passed_on, begin, end),
-        cmocka_unit_test_setup_teardown(wrong_file_is_ignored, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

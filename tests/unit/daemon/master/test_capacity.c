@@ -1,16 +1,10 @@
 /* Clearing the slot of a dead worker; room for workers and threads. */
 #include "daemon/master/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <string.h>
@@ -40,6 +34,8 @@ static int end(void **state)
     segment_destroy(&master.segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 /* The numbers of WORKER, all VALUE. */
 static void fill(uint32_t worker, uint32_t value)
@@ -88,9 +84,8 @@ static void expect(uint32_t worker, uint32_t now, uint32_t ever)
     assert_int_equal(atomic_load(&clients[SEGMENT_CLIENTS_PER_WORKER - 1].count), now);
 }
 
-static void numbers_of_a_dead_worker_are_cleared(void **state)
+TEST(numbers_of_a_dead_worker_are_cleared)
 {
-    (void)state;
     for (uint32_t i = 0; i < WORKERS; i++) {
         assert_int_equal(segment_reserve(&master.segment, i, THREADS), 0);
         fill(i, 7);
@@ -102,7 +97,7 @@ static void numbers_of_a_dead_worker_are_cleared(void **state)
 }
 
 /* Its successors continue the counters, so what it cannot have counted is removed. */
-static void impossible_counts_of_a_dead_worker_are_removed(void **state)
+TEST(impossible_counts_of_a_dead_worker_are_removed)
 {
     enum { BEFORE = 1000, SECONDS = 10 };
     static const struct {
@@ -127,7 +122,6 @@ static void impossible_counts_of_a_dead_worker_are_removed(void **state)
     _Atomic uint64_t *metrics;
     struct histogram *latency;
 
-    (void)state;
     assert_int_equal(workers_init(&master), 0);
     worker = &master.workers.worker[1];
     assert_int_equal(segment_reserve(&master.segment, 1, THREADS), 0);
@@ -166,11 +160,10 @@ static void impossible_counts_of_a_dead_worker_are_removed(void **state)
     workers_free(&master.workers);
 }
 
-static void cache_entries_of_a_dead_worker_become_free(void **state)
+TEST(cache_entries_of_a_dead_worker_become_free)
 {
     struct segment_cache_entry *dead, *other;
 
-    (void)state;
     assert_int_equal(segment_reserve_worker(&master.segment, 0), 0);
     assert_int_equal(segment_reserve_worker(&master.segment, 1), 0);
     dead = segment_cache(&master.segment, 0);
@@ -184,32 +177,29 @@ static void cache_entries_of_a_dead_worker_become_free(void **state)
     assert_int_equal(atomic_load(&other[0].state), CACHE_SLOT_LIVE);
 }
 
-static void each_thread_needs_listen_sockets_unless_the_master_accepts(void **state)
+TEST(each_thread_needs_listen_sockets_unless_the_master_accepts)
 {
-    (void)state;
     assert_int_equal(capacity_listen_sockets(&config), 1);
     config.workers_dispatch = DISPATCH_KERNEL;
     assert_int_equal(capacity_listen_sockets(&config), WORKERS * THREADS);
 }
 
-static void connections_have_the_descriptors_that_are_left(void **state)
+TEST(connections_have_the_descriptors_that_are_left)
 {
     /* 48, for each thread 4 and 2 for each address, and a quarter for the cache. */
     const struct rlimit enough = {.rlim_cur = 1000}, too_few = {.rlim_cur = 80};
 
-    (void)state;
     assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 6);
     assert_int_equal(capacity_of_worker(&config, &too_few), 8);
     config.server_listen.count = 3;
     assert_int_equal(capacity_of_worker(&config, &enough), 1000 - 250 - 48 - THREADS * 10);
 }
 
-static void too_few_descriptors_are_refused(void **state)
+TEST(too_few_descriptors_are_refused)
 {
     struct rlimit limit, low;
     char why[256];
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     /* A worker needs the most: 48, for each thread 4 and 2 for its listen socket. */
     low = (struct rlimit){48 + THREADS * 6 - 1, limit.rlim_max};
@@ -224,11 +214,10 @@ static void too_few_descriptors_are_refused(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void memory_is_reserved_first_for_slots_in_use(void **state)
+TEST(memory_is_reserved_first_for_slots_in_use)
 {
     char why[256];
 
-    (void)state;
     assert_int_equal(capacity_prepare(&master, 0, THREADS, why, sizeof(why)), 0);
     assert_false(segment_worker_reserved(&master.segment, 0));
     atomic_store(&segment_worker_slot(&master.segment, 1)->state, WORKER_SERVING);
@@ -247,13 +236,12 @@ static void memory_is_reserved_first_for_slots_in_use(void **state)
     assert_true(segment_worker_reserved(&master.segment, 0));
 }
 
-static void impossible_counts_of_a_dead_logger_are_removed(void **state)
+TEST(impossible_counts_of_a_dead_logger_are_removed)
 {
     enum { BEFORE = 1000, SECONDS = 10 };
     uint64_t now_ns = clock_monotonic_ns();
     _Atomic uint64_t *metrics = segment_logger(&master.segment)->metrics;
 
-    (void)state;
     assert_int_equal(workers_init(&master), 0);
     metric_set(metrics, METRIC_log_lines, BEFORE);
     metric_set(metrics, METRIC_log_bytes, BEFORE);
@@ -265,21 +253,4 @@ static void impossible_counts_of_a_dead_logger_are_removed(void **state)
     assert_int_equal(metric_get(metrics, METRIC_log_lines), BEFORE + 50);
     assert_int_equal(metric_get(metrics, METRIC_log_bytes), BEFORE);
     workers_free(&master.workers);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(numbers_of_a_dead_worker_are_cleared, begin, end),
-        cmocka_unit_test_setup_teardown(impossible_counts_of_a_dead_worker_are_removed, begin, end),
-        cmocka_unit_test_setup_teardown(impossible_counts_of_a_dead_logger_are_removed, begin, end),
-        cmocka_unit_test_setup_teardown(cache_entries_of_a_dead_worker_become_free, begin, end),
-        cmocka_unit_test_setup_teardown(each_thread_needs_listen_sockets_unless_the_master_accepts,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(connections_have_the_descriptors_that_are_left, begin, end),
-        cmocka_unit_test_setup_teardown(too_few_descriptors_are_refused, begin, end),
-        cmocka_unit_test_setup_teardown(memory_is_reserved_first_for_slots_in_use, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

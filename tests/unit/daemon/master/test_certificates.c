@@ -4,13 +4,6 @@
  */
 #include "daemon/master/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
@@ -18,6 +11,7 @@
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/tickets.h"
+#include "tests/test.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
 
@@ -66,7 +60,7 @@ static struct certificate_copy entry(uint32_t number)
     return copy;
 }
 
-static void names_of_a_certificate_are_joined(void **state)
+TEST_WITH(names_of_a_certificate_are_joined, begin, end)
 {
     char *names[] = {"a.example", "b.example", "c.example"};
     const struct tls_description all[] = {
@@ -74,7 +68,6 @@ static void names_of_a_certificate_are_joined(void **state)
         {.issuer = "", .name = names + 2, .name_count = 1}};
     struct certificate_copy copy;
 
-    (void)state;
     publish(all, ARRAY_LENGTH(all));
     copy = entry(0);
     assert_string_equal(copy.names, "a.example b.example c.example");
@@ -88,14 +81,13 @@ static void names_of_a_certificate_are_joined(void **state)
 }
 
 /* Both names with a blank fill the entry and its NUL, or need one byte more. */
-static void name_that_does_not_fit_is_left_out(void **state)
+TEST_WITH(name_that_does_not_fit_is_left_out, begin, end)
 {
     char first[sizeof(entry(0).names)], longer[sizeof(first) + 10],
         *names[] = {first, "b.example"}, *long_name[] = {longer, "b.example"};
     const struct tls_description two = {.issuer = "", .name = names, .name_count = 2},
                                  one = {.issuer = "", .name = long_name, .name_count = 2};
 
-    (void)state;
     memset(first, 'a', sizeof(first));
     first[sizeof(first) - 1 - strlen(" b.example")] = '\0';
     publish(&two, 1);
@@ -111,7 +103,7 @@ static void name_that_does_not_fit_is_left_out(void **state)
     assert_int_equal(strlen(entry(0).names), sizeof(first) - 1);
 }
 
-static void certificates_that_end_soon_are_counted(void **state)
+TEST_WITH(certificates_that_end_soon_are_counted, begin, end)
 {
     static const struct {
         int64_t days, left_days;
@@ -121,7 +113,6 @@ static void certificates_that_end_soon_are_counted(void **state)
     };
     int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const int64_t end_s = now_s + cases[i].left_days * DAY_S + DAY_S / 2;
         const struct tls_description one = {
@@ -134,12 +125,11 @@ static void certificates_that_end_soon_are_counted(void **state)
     assert_int_equal(ending, 0);
 }
 
-static void table_has_a_maximum(void **state)
+TEST_WITH(table_has_a_maximum, begin, end)
 {
     static struct tls_description many[SEGMENT_CERTIFICATES_MAX + 2];
     struct certificate_copy copy;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
         many[i] = (struct tls_description){.issuer = "", .not_after_s = 1};
     publish(many, ARRAY_LENGTH(many));
@@ -148,7 +138,7 @@ static void table_has_a_maximum(void **state)
     assert_int_equal(ending, SEGMENT_CERTIFICATES_MAX + 2);
 }
 
-static void plan_of_its_only_name_is_shown(void **state)
+TEST_WITH(plan_of_its_only_name_is_shown, begin, end)
 {
     char *configured[] = {"a.example", "b.example"}, *names[] = {"B.example", "c.example"};
     struct acme_plan plan[] = {
@@ -157,7 +147,6 @@ static void plan_of_its_only_name_is_shown(void **state)
     };
     struct tls_description one = {.issuer = "", .name = names, .name_count = 1};
 
-    (void)state;
     config.acme_names = (struct config_words){configured, ARRAY_LENGTH(configured)};
     master.certificates.process.plan = plan;
     master.certificates.process.plan_count = ARRAY_LENGTH(plan);
@@ -195,14 +184,13 @@ static struct message_ticket_keys keys_of(const struct certificates *certificate
     return keys;
 }
 
-static void keys_are_rotated_after_half_of_the_session_timeout(void **state)
+TEST(keys_are_rotated_after_half_of_the_session_timeout)
 {
     struct master own = {.config = &tickets_config,
                          .certificates = {.tickets = tls_tickets_new(), .tickets_ns = START_NS}};
     const struct certificates *certificates = &own.certificates;
     struct message_ticket_keys before, after;
 
-    (void)state;
     assert_non_null(certificates->tickets);
     before = keys_of(certificates);
     certificates_rotate_tickets(&own, START_NS + HALF_NS - 1);
@@ -219,24 +207,22 @@ static void keys_are_rotated_after_half_of_the_session_timeout(void **state)
     tls_tickets_free(certificates->tickets);
 }
 
-static void master_without_tls_has_no_keys(void **state)
+TEST(master_without_tls_has_no_keys)
 {
     struct master own = {.config = &tickets_config};
 
-    (void)state;
     certificates_rotate_tickets(&own, START_NS);
     assert_int_equal(certificates_save_tickets(&own.certificates), -1);
     certificates_restore_tickets(&own.certificates, -1);
     assert_null(own.certificates.tickets);
 }
 
-static void next_master_gets_keys_and_their_time(void **state)
+TEST(next_master_gets_keys_and_their_time)
 {
     struct certificates old = {.tickets = tls_tickets_new(), .tickets_ns = START_NS}, next = {0};
     struct message_ticket_keys given, taken;
     int fd;
 
-    (void)state;
     assert_non_null(old.tickets);
     fd = certificates_save_tickets(&old);
     assert_true(fd >= 0);
@@ -292,12 +278,11 @@ static void await_checks(void)
         assert_int_equal(event_base_loop(master.base, EVLOOP_ONCE), 0);
 }
 
-static void renewed_certificates_are_used_after_their_checks(void **state)
+TEST_WITH(renewed_certificates_are_used_after_their_checks, begin_renewals, end_renewals)
 {
     struct certificate_set *before = master.certificates.set;
     uint32_t number = certificate_set_number(before);
 
-    (void)state;
     assert_true(certificates_renew(&master));
     assert_non_null(master.certificates.checks);
     assert_ptr_equal(master.certificates.set, before); /* the child may not even have begun */
@@ -308,11 +293,10 @@ static void renewed_certificates_are_used_after_their_checks(void **state)
     assert_false(master.certificates.pending);
 }
 
-static void unusable_certificates_change_nothing(void **state)
+TEST_WITH(unusable_certificates_change_nothing, begin_renewals, end_renewals)
 {
     const struct certificate_set *before = master.certificates.set;
 
-    (void)state;
     assert_int_equal(truncate(files.certificate, 0), 0);
     assert_true(certificates_renew(&master));
     await_checks();
@@ -324,13 +308,12 @@ static void unusable_certificates_change_nothing(void **state)
 }
 
 /* The supervisor reaps all children of the master. */
-static void check_that_was_reaped_counts(void **state)
+TEST_WITH(check_that_was_reaped_counts, begin_renewals, end_renewals)
 {
     const struct certificate_set *before = master.certificates.set;
     int status;
     pid_t pid;
 
-    (void)state;
     assert_true(certificates_renew(&master));
     pid = waitpid(-1, &status, 0);
     assert_true(certificates_reaped(&master.certificates, pid, status));
@@ -341,11 +324,10 @@ static void check_that_was_reaped_counts(void **state)
 }
 
 /* A reload loads all certificates; if it fails, they are loaded later. */
-static void abandoned_checks_are_pending(void **state)
+TEST_WITH(abandoned_checks_are_pending, begin_renewals, end_renewals)
 {
     const struct certificate_set *before = master.certificates.set;
 
-    (void)state;
     assert_true(certificates_renew(&master));
     certificates_abandon_checks(&master.certificates);
     assert_null(master.certificates.checks);
@@ -357,27 +339,4 @@ static void abandoned_checks_are_pending(void **state)
     await_checks();
     assert_true(master.certificates.pending);
     assert_ptr_equal(master.certificates.set, before);
-}
-
-#define TEST(name)             cmocka_unit_test_setup_teardown(name, begin, end)
-#define TEST_OF_RENEWALS(name) cmocka_unit_test_setup_teardown(name, begin_renewals, end_renewals)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(names_of_a_certificate_are_joined),
-        TEST(name_that_does_not_fit_is_left_out),
-        TEST(certificates_that_end_soon_are_counted),
-        TEST(table_has_a_maximum),
-        TEST(plan_of_its_only_name_is_shown),
-        TEST_OF_RENEWALS(renewed_certificates_are_used_after_their_checks),
-        TEST_OF_RENEWALS(unusable_certificates_change_nothing),
-        TEST_OF_RENEWALS(check_that_was_reaped_counts),
-        TEST_OF_RENEWALS(abandoned_checks_are_pending),
-        cmocka_unit_test(keys_are_rotated_after_half_of_the_session_timeout),
-        cmocka_unit_test(master_without_tls_has_no_keys),
-        cmocka_unit_test(next_master_gets_keys_and_their_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@ static int end(void **state)
     return scene_end();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* Workers 0 and 1 serve, worker 2 does not. */
 static void let_two_serve(void)
 {
@@ -140,9 +142,8 @@ static uint64_t commands_counted(void)
     return metric_get(segment_master(&master.segment)->metrics, METRIC_control_commands);
 }
 
-static void only_commands_that_run_are_counted(void **state)
+TEST(only_commands_that_run_are_counted)
 {
-    (void)state;
     expect_error("", "empty command");
     expect_error("pong", "unknown command 'pong', did you mean 'ping'?; try: help");
     expect_error("zzzzzzzzzzzz", "unknown command 'zzzzzzzzzzzz'; try: help");
@@ -154,9 +155,8 @@ static void only_commands_that_run_are_counted(void **state)
     assert_int_equal(commands_counted(), 2);
 }
 
-static void stopping_server_rejects_changes(void **state)
+TEST(stopping_server_rejects_changes)
 {
-    (void)state;
     master.life.state = LIFE_stopping;
     expect_error("threads 1", "the server is stopping");
     expect_done("threads");
@@ -164,12 +164,11 @@ static void stopping_server_rejects_changes(void **state)
 }
 
 /* The test may run as root, so the other user has no fixed number. */
-static void members_of_the_group_change_nothing(void **state)
+TEST(members_of_the_group_change_nothing)
 {
     const unsigned other = geteuid() + 1;
     const char *group = master.config->control_group;
 
-    (void)state;
     master.config->control_group = "staff";
     expect_error_in(run_as("log-level warn", other).json, "permission denied");
     json_decref(run_as("log-level", other).json);
@@ -182,9 +181,8 @@ static void members_of_the_group_change_nothing(void **state)
     assert_int_equal(master.config->log_level, LEVEL_INFO);
 }
 
-static void stop_now_stops_twice(void **state)
+TEST(stop_now_stops_twice)
 {
-    (void)state;
     let_two_serve();
     expect_error("stop soon", "usage: stop [now]");
     expect_json(reply_to("stop"), "{\"ok\":true,\"stopping\":true}");
@@ -196,9 +194,8 @@ static void stop_now_stops_twice(void **state)
     master.upgrade.successor_pid = 0;
 }
 
-static void stop_now_of_a_running_server_kills_the_workers(void **state)
+TEST(stop_now_of_a_running_server_kills_the_workers)
 {
-    (void)state;
     let_two_serve();
     expect_done("stop now");
     assert_int_equal(master.life.state, LIFE_draining);
@@ -208,11 +205,10 @@ static void stop_now_of_a_running_server_kills_the_workers(void **state)
 
 /* --- Workers --- */
 
-static void connections_are_those_of_serving_threads(void **state)
+TEST(connections_are_those_of_serving_threads)
 {
     const struct segment *segment = &master.segment;
 
-    (void)state;
     let_two_serve();
     for (uint32_t i = 0; i < WORKERS * THREADS; i++)
         metric_add(segment_thread(segment, i)->metrics, METRIC_connections_open, 10 + i);
@@ -229,11 +225,10 @@ static void connections_are_those_of_serving_threads(void **state)
     expect_log("balancing of connections changed from off to on, by uid 0 pid 4711");
 }
 
-static void numbers_of_workers_and_threads_have_limits(void **state)
+TEST(numbers_of_workers_and_threads_have_limits)
 {
     struct rlimit limit, low;
 
-    (void)state;
     expect_error("threads 0", "(valid: 1-2)");
     expect_error("threads 3", "(valid: 1-2)");
     expect_error("workers 4", "(valid: 1-3)");
@@ -253,11 +248,10 @@ static void numbers_of_workers_and_threads_have_limits(void **state)
     expect_log("serving threads per worker changed from 2 to 1");
 }
 
-static void stop_ends_the_wait_for_workers(void **state)
+TEST(stop_ends_the_wait_for_workers)
 {
     struct control_reply workers = start("workers 2"), threads = start("threads 1");
 
-    (void)state;
     assert_false(in_force(&workers));
     assert_false(in_force(&threads));
     master.life.state = LIFE_stopping;
@@ -266,11 +260,10 @@ static void stop_ends_the_wait_for_workers(void **state)
 }
 
 /* The wanted number serves and none leaves; "workers" also waits until no connection moves. */
-static void numbers_are_in_force_when_no_worker_changes(void **state)
+TEST(numbers_are_in_force_when_no_worker_changes)
 {
     struct control_reply workers = start("workers 2"), threads = start("threads 1");
 
-    (void)state;
     let_two_serve();
     master.workers.worker[2].state = WORKER_LEAVING;
     assert_false(in_force(&workers));
@@ -286,12 +279,11 @@ static void numbers_are_in_force_when_no_worker_changes(void **state)
 }
 
 /* Nobody waits until fork() works again, which may take long. */
-static void workers_that_cannot_start_are_not_awaited(void **state)
+TEST(workers_that_cannot_start_are_not_awaited)
 {
     static const char *const lines[] = {"workers 3", "threads 1", "restart all", "restart 1"};
     struct control_reply waiting = start("workers 3");
 
-    (void)state;
     let_two_serve();
     assert_false(in_force(&waiting));
     master.workers.start_error = EAGAIN;
@@ -315,13 +307,12 @@ static void workers_that_cannot_start_are_not_awaited(void **state)
 }
 
 /* The master has no descriptor left for the channels to another worker. */
-static void failed_start_is_known(void **state)
+TEST(failed_start_is_known)
 {
     struct rlimit before, limit;
     char why[256];
     int free_fd;
 
-    (void)state;
     let_two_serve();
     assert_false(workers_cannot_start(&master, why, sizeof(why)));
     master.workers.start_backoff = (struct backoff){0};
@@ -338,11 +329,10 @@ static void failed_start_is_known(void **state)
                         "server tries again");
 }
 
-static void workers_that_keep_ending_are_not_awaited(void **state)
+TEST(workers_that_keep_ending_are_not_awaited)
 {
     struct control_reply waiting = start("workers 3");
 
-    (void)state;
     let_two_serve();
     for (uint32_t failures = 0; failures < 4; failures++) {
         master.workers.start_backoff.failures = failures;
@@ -356,7 +346,7 @@ static void workers_that_keep_ending_are_not_awaited(void **state)
 }
 
 /* As "config" shows it and other programs read it. */
-static void changed_key_has_the_command_as_its_origin(void **state)
+TEST(changed_key_has_the_command_as_its_origin)
 {
     static const struct {
         const char *line;
@@ -367,7 +357,6 @@ static void changed_key_has_the_command_as_its_origin(void **state)
                  {"offload-threads 3", KEY_workers_offload_threads},
                  {"drain 1", KEY_workers_processes}};
 
-    (void)state;
     let_two_serve();
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *other = config_origin(master.config, KEY_server_name);
@@ -380,7 +369,7 @@ static void changed_key_has_the_command_as_its_origin(void **state)
     assert_int_equal(atomic_load(&segment_master(&master.segment)->workers_wanted), 1);
 }
 
-static void range_of_offload_threads_has_limits(void **state)
+TEST(range_of_offload_threads_has_limits)
 {
     static const char *const wrong[] = {"0", "65", "1-65", "0-1", "5-2", "2-", "-2", "x", "2-x"};
     static const struct {
@@ -394,7 +383,6 @@ static void range_of_offload_threads_has_limits(void **state)
         {"offload-threads 5-5", 5, 5, "offload threads per worker changed from 1-64 to 5,"}};
     char line[64];
 
-    (void)state;
     let_two_serve();
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         snprintf(line, sizeof(line), "offload-threads %s", wrong[i]);
@@ -409,7 +397,7 @@ static void range_of_offload_threads_has_limits(void **state)
     }
 }
 
-static void offload_threads_are_in_force_within_the_range(void **state)
+TEST(offload_threads_are_in_force_within_the_range)
 {
     static const struct {
         uint32_t actual;
@@ -417,7 +405,6 @@ static void offload_threads_are_in_force_within_the_range(void **state)
     } cases[] = {{1, false}, {2, true}, {4, true}, {5, false}};
     struct control_reply result;
 
-    (void)state;
     let_two_serve();
     atomic_store(&block(0)->offload_actual, 3);
     atomic_store(&block(2)->offload_actual, 50);
@@ -434,12 +421,11 @@ static void offload_threads_are_in_force_within_the_range(void **state)
     }
 }
 
-static void drain_leaves_one_worker(void **state)
+TEST(drain_leaves_one_worker)
 {
     struct worker_process *worker = master.workers.worker;
     struct control_reply result;
 
-    (void)state;
     let_two_serve();
     expect_error("drain 2", "worker 2 does not serve");
     expect_error("drain 3", "worker 3 does not serve");
@@ -466,12 +452,11 @@ static void drain_leaves_one_worker(void **state)
     assert_int_equal(master.config->workers_processes, 1);
 }
 
-static void restart_reports_how_many(void **state)
+TEST(restart_reports_how_many)
 {
     struct worker_process *worker = master.workers.worker;
     struct control_reply result;
 
-    (void)state;
     let_two_serve();
     result = start("restart 1");
     assert_true(worker[0].generation == 1 && worker[1].generation == 0);
@@ -485,11 +470,10 @@ static void restart_reports_how_many(void **state)
     expect_error("restart 2", "worker 2 does not serve");
 }
 
-static void post_mortem_lists_as_many_deaths_as_requested(void **state)
+TEST(post_mortem_lists_as_many_deaths_as_requested)
 {
     char line[32];
 
-    (void)state;
     master.monitor.worker_deaths = json_pack("[i, i, i]", 1, 2, 3);
     expect_json(reply_to("post-mortem"), "{\"ok\":true,\"deaths\":[1]}");
     expect_json(reply_to("post-mortem 2"), "{\"ok\":true,\"deaths\":[1,2]}");
@@ -502,9 +486,8 @@ static void post_mortem_lists_as_many_deaths_as_requested(void **state)
 
 /* --- Limits of clients --- */
 
-static void limit_of_a_client_is_replaced_and_removed(void **state)
+TEST(limit_of_a_client_is_replaced_and_removed)
 {
-    (void)state;
     expect_done("limit-client 192.0.2.7 block");
     expect_log("limit of client 192.0.2.7 changed from none to blocked for 10m, by uid 0");
     expect_done("limit-client 192.0.2.7 5 1s");
@@ -516,12 +499,11 @@ static void limit_of_a_client_is_replaced_and_removed(void **state)
     expect_error("limit-client 192.0.2.7 off", "192.0.2.7 has no limit");
 }
 
-static void limit_or_time_out_of_range_is_rejected(void **state)
+TEST(limit_or_time_out_of_range_is_rejected)
 {
     static const char *const wrong[] = {"0s", "999ms", "720h1s", "43201m", "2592001s", "x"};
     char line[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
         snprintf(line, sizeof(line), "limit-client ::1 5 %s", wrong[i]);
         expect_error(line, "invalid time");
@@ -537,7 +519,7 @@ static void limit_or_time_out_of_range_is_rejected(void **state)
     master.upgrade.successor_pid = 0;
 }
 
-static void bare_ipv6_address_is_its_network(void **state)
+TEST(bare_ipv6_address_is_its_network)
 {
     static const char *const cases[][2] = {{"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
                                            {"2001:db8:1:2:3:4:5:6/128", "2001:db8:1:2:3:4:5:6"},
@@ -545,7 +527,6 @@ static void bare_ipv6_address_is_its_network(void **state)
                                            {"10.0.0.0/8", "10.0.0.0/8"}};
     char line[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         snprintf(line, sizeof(line), "limit-client %s block", cases[i][0]);
         expect_done(line);
@@ -555,11 +536,10 @@ static void bare_ipv6_address_is_its_network(void **state)
 }
 
 /* It is removed within a second. */
-static void ended_limit_has_no_time_left(void **state)
+TEST(ended_limit_has_no_time_left)
 {
     struct address_limit limit = {.until_ns = 1, .requests_per_second = 5};
 
-    (void)state;
     assert_int_equal(network_parse("192.0.2.7", &limit.network), NETWORK_GOOD);
     assert_int_equal(address_limits_set(&master.segment, &limit), 0);
     expect_json(reply_to("limit-client"),
@@ -569,9 +549,8 @@ static void ended_limit_has_no_time_left(void **state)
 
 /* --- Configuration, logs and caches --- */
 
-static void rate_limit_is_set_in_parts(void **state)
+TEST(rate_limit_is_set_in_parts)
 {
-    (void)state;
     master.config->ratelimit_requests_per_second = 10;
     master.config->ratelimit_burst = 20;
     expect_done("ratelimit on");
@@ -604,9 +583,8 @@ static size_t count_of_keys(const char *line)
     return count;
 }
 
-static void config_selects_section_or_key(void **state)
+TEST(config_selects_section_or_key)
 {
-    (void)state;
     assert_int_equal(count_of_keys("config ratelimit.burst"), 1);
     assert_in_range(count_of_keys("config ratelimit"), 2, KEY_COUNT - 1);
     expect_error("config ratelimits", "unknown section or key 'ratelimits'");
@@ -615,13 +593,12 @@ static void config_selects_section_or_key(void **state)
     expect_error("config zzzzzzzzzzzzzzzzzzzz", "unknown section or key 'zzzzzzzzzzzzzzzzzzzz'");
 }
 
-static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
+TEST(reopen_logs_is_in_force_when_the_logger_reports_it)
 {
     struct segment_logger *logger = segment_logger(&master.segment);
     struct control_reply result;
     char why[256];
 
-    (void)state;
     assert_int_equal(log_files_open(&master.auxiliary.logs, master.config, why, sizeof(why)), 0);
     master.auxiliary.logger.number = 6;
     result = start("reopen-logs");
@@ -639,11 +616,10 @@ static void reopen_logs_is_in_force_when_the_logger_reports_it(void **state)
     log_files_close(&master.auxiliary.logs);
 }
 
-static void cache_size_in_force_is_the_smallest(void **state)
+TEST(cache_size_in_force_is_the_smallest)
 {
     static const uint64_t limits[WORKERS] = {3000, 2000, 1000}, used[WORKERS] = {5, 6, 7};
 
-    (void)state;
     master.config->cache_size = 4000;
     expect_json(reply_to("cache-size"), "{\"ok\":true,\"wanted\":4000,\"actual\":0,\"used\":0}");
     let_two_serve();
@@ -655,7 +631,7 @@ static void cache_size_in_force_is_the_smallest(void **state)
 }
 
 /* Without workers a broadcast is done at once. */
-static void cache_changes_are_broadcast(void **state)
+TEST(cache_changes_are_broadcast)
 {
     static const struct {
         const char *line, *log, *report;
@@ -668,7 +644,6 @@ static void cache_changes_are_broadcast(void **state)
         {"cache-purge /x", "cache purged: /x, by uid 0 pid 4711", "{\"ok\":true,\"dropped\":0}"},
     };
 
-    (void)state;
     master.config->cache_size = 2 * 1024 * 1024;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct control_reply result = start(cases[i].line);
@@ -685,12 +660,11 @@ static void cache_changes_are_broadcast(void **state)
     assert_int_equal(master.config->cache_size, 1024 * 1024);
 }
 
-static void cache_that_is_off_has_no_commands(void **state)
+TEST(cache_that_is_off_has_no_commands)
 {
     static const char *const lines[] = {"cache-flush",   "cache-purge /", "cache-size",
                                         "cache-size 1M", "cache-policy",  "cache-policy lru"};
 
-    (void)state;
     master.config->cache_enabled = false;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
         expect_error(lines[i], "the cache is off");
@@ -707,9 +681,8 @@ static void manage_two_names(void)
     master.config->acme_names = (struct config_words){names, ARRAY_LENGTH(names)};
 }
 
-static void acme_has_two_forms(void **state)
+TEST(acme_has_two_forms)
 {
-    (void)state;
     expect_error("acme renewal x", "invalid argument 'renewal'; usage: acme renew HOST");
     expect_error("acme renew", "wrong number of arguments");
     expect_error("acme rollover x", "wrong number of arguments");
@@ -721,11 +694,10 @@ static void acme_has_two_forms(void **state)
     expect_error("acme rollover", "the ACME process does not run");
 }
 
-static void long_list_of_names_is_cut(void **state)
+TEST(long_list_of_names_is_cut)
 {
     static char *many[50];
 
-    (void)state;
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
         many[i] = names[0];
@@ -733,11 +705,10 @@ static void long_list_of_names_is_cut(void **state)
     expect_error("acme renew x", "first.example, first.exa...)");
 }
 
-static void list_of_names_is_cut_from_400_bytes_on(void **state)
+TEST(list_of_names_is_cut_from_400_bytes_on)
 {
     static char fits[] = "a.example", cut[] = "ab.example", *many[27];
 
-    (void)state;
     manage_two_names();
     for (size_t i = 0; i < ARRAY_LENGTH(many) - 1; i++)
         many[i] = names[0];
@@ -764,14 +735,13 @@ static void begin_acme_process(int *process_end)
     *process_end = fds[1];
 }
 
-static void renewal_is_awaited_for_45_seconds(void **state)
+TEST(renewal_is_awaited_for_45_seconds)
 {
     struct certificates *certificates = &master.certificates;
     struct control_reply result;
     struct acme_plan *plan;
     int process_end;
 
-    (void)state;
     begin_acme_process(&process_end);
     plan = &certificates->process.plan[1];
     plan->next_s = 86400;
@@ -803,14 +773,13 @@ static void renewal_is_awaited_for_45_seconds(void **state)
     close(process_end);
 }
 
-static void key_change_is_awaited_for_45_seconds(void **state)
+TEST(key_change_is_awaited_for_45_seconds)
 {
     struct acme_process *process = &master.certificates.process;
     struct acme_key_change *change = &process->key_change;
     struct control_reply result;
     int process_end;
 
-    (void)state;
     begin_acme_process(&process_end);
     result = start("acme rollover");
     expect_log("another key of the ACME account requested, by uid 0 pid 4711");
@@ -835,14 +804,13 @@ static void key_change_is_awaited_for_45_seconds(void **state)
 }
 
 /* Each may have the user of the master, which is all that the socket's mode asks for. */
-static void processes_of_the_server_run_no_command(void **state)
+TEST(processes_of_the_server_run_no_command)
 {
     pid_t *const pids[] = {
         &master.workers.worker[WORKERS - 1].pid, &master.auxiliary.logger.child.pid,
         &master.auxiliary.keys.child.pid,        &master.auxiliary.metrics.child.pid,
         &master.auxiliary.metrics.leaving,       &master.certificates.process.child.pid};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(pids); i++) {
         pid_t before = *pids[i];
 
@@ -852,47 +820,4 @@ static void processes_of_the_server_run_no_command(void **state)
         *pids[i] = before;
     }
     expect_done("ping");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(only_commands_that_run_are_counted),
-        TEST(stopping_server_rejects_changes),
-        TEST(members_of_the_group_change_nothing),
-        TEST(stop_now_stops_twice),
-        TEST(stop_now_of_a_running_server_kills_the_workers),
-        TEST(connections_are_those_of_serving_threads),
-        TEST(numbers_of_workers_and_threads_have_limits),
-        TEST(stop_ends_the_wait_for_workers),
-        TEST(numbers_are_in_force_when_no_worker_changes),
-        TEST(workers_that_cannot_start_are_not_awaited),
-        TEST(failed_start_is_known),
-        TEST(workers_that_keep_ending_are_not_awaited),
-        TEST(changed_key_has_the_command_as_its_origin),
-        TEST(range_of_offload_threads_has_limits),
-        TEST(offload_threads_are_in_force_within_the_range),
-        TEST(drain_leaves_one_worker),
-        TEST(restart_reports_how_many),
-        TEST(processes_of_the_server_run_no_command),
-        TEST(post_mortem_lists_as_many_deaths_as_requested),
-        TEST(limit_of_a_client_is_replaced_and_removed),
-        TEST(limit_or_time_out_of_range_is_rejected),
-        TEST(bare_ipv6_address_is_its_network),
-        TEST(ended_limit_has_no_time_left),
-        TEST(rate_limit_is_set_in_parts),
-        TEST(config_selects_section_or_key),
-        TEST(reopen_logs_is_in_force_when_the_logger_reports_it),
-        TEST(cache_size_in_force_is_the_smallest),
-        TEST(cache_changes_are_broadcast),
-        TEST(cache_that_is_off_has_no_commands),
-        TEST(acme_has_two_forms),
-        TEST(long_list_of_names_is_cut),
-        TEST(list_of_names_is_cut_from_400_bytes_on),
-        TEST(renewal_is_awaited_for_45_seconds),
-        TEST(key_change_is_awaited_for_45_seconds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

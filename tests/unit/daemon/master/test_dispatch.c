@@ -27,6 +27,8 @@ static int tear_down(void **state)
     return scene_end();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* What a full worker publishes, or one that lies. */
 static void claim_no_room(uint32_t slot)
 {
@@ -62,9 +64,8 @@ static void expect(uint32_t slot, int requests_to_shed, int connections_received
     assert_int_equal(end->received[MESSAGE_CONNECTION], connections_received);
 }
 
-static void no_worker_is_asked_for_room_while_another_has_some(void **state)
+TEST(no_worker_is_asked_for_room_while_another_has_some)
 {
-    (void)state;
     claim_no_room(0);
     for (int i = 0; i < 3; i++)
         dispatch_one();
@@ -73,9 +74,8 @@ static void no_worker_is_asked_for_room_while_another_has_some(void **state)
 }
 
 /* Worker 0 can take no connection, but not because of its idle ones. */
-static void only_a_worker_without_room_is_asked_for_some(void **state)
+TEST(only_a_worker_without_room_is_asked_for_some)
 {
-    (void)state;
     close_connection_channel(0);
     claim_no_room(1);
     dispatch_one();
@@ -110,12 +110,11 @@ static void accept_waiting(void)
 }
 
 /* The first connection shows that the server is not full, the last one that it can be. */
-static void liar_cannot_make_the_server_full(void **state)
+TEST(liar_cannot_make_the_server_full)
 {
     enum { MAX = 6, CONNECTIONS = 5 };
     int fds[CONNECTIONS];
 
-    (void)state;
     claim_no_room(0);
     accept_at_most(MAX);
     for (int i = 0; i < CONNECTIONS; i++) {
@@ -128,11 +127,10 @@ static void liar_cannot_make_the_server_full(void **state)
 }
 
 /* Only for a connection that waits does a worker close another one. */
-static void last_free_place_is_used_without_asking_for_room(void **state)
+TEST(last_free_place_is_used_without_asking_for_room)
 {
     int fds[WORKERS + 1];
 
-    (void)state;
     accept_at_most(WORKERS);
     for (int i = 0; i < WORKERS; i++)
         fds[i] = connect_client();
@@ -172,7 +170,7 @@ static void take_dispatched(uint32_t slot, bool honest)
 }
 
 /* The first of three workers; all others claim what they have. */
-static void worker_gets_no_more_than_an_equal_share_for_its_claim(void **state)
+TEST(worker_gets_no_more_than_an_equal_share_for_its_claim)
 {
     enum { ROUNDS = 300 };
     static const struct {
@@ -196,7 +194,6 @@ static void worker_gets_no_more_than_an_equal_share_for_its_claim(void **state)
         {"is new", {0, 100, 100}, 0, 0, 100 + 200 / 3 - 2, 100 + 200 / 3 + 2},
     };
 
-    (void)state;
     master.config->workers_balance = BALANCE_LEAST_CONNECTIONS;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct segment_worker *block = segment_worker(&master.segment, 0);
@@ -250,9 +247,8 @@ static void allow_descriptors(rlim_t count)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void connections_wait_for_a_worker_with_room(void **state)
+TEST(connections_wait_for_a_worker_with_room)
 {
-    (void)state;
     claim_no_room(0);
     claim_no_room(1);
     dispatch_one();
@@ -267,9 +263,8 @@ static void connections_wait_for_a_worker_with_room(void **state)
     expect(1, 0, 2);
 }
 
-static void full_queue_leaves_returned_connections_to_the_workers(void **state)
+TEST(full_queue_leaves_returned_connections_to_the_workers)
 {
-    (void)state;
     allow_descriptors(2 * QUEUE_MAX);
     claim_no_room(0);
     claim_no_room(1);
@@ -351,12 +346,11 @@ static void expect_forged(int fd, const uint8_t *address, const char *words)
     close(fd);
 }
 
-static void connection_is_taken_only_with_its_address(void **state)
+TEST(connection_is_taken_only_with_its_address)
 {
     int client, server;
     bool open = false;
 
-    (void)state;
     connect_ends(&client, &server);
     assert_null(fault_of(server, loopback, &open));
     assert_true(open);
@@ -368,7 +362,7 @@ static void connection_is_taken_only_with_its_address(void **state)
     close(server);
 }
 
-static void proxied_connection_of_trusted_peer_has_any_address(void **state)
+TEST(proxied_connection_of_trusted_peer_has_any_address)
 {
     struct network item[1];
     const struct network_set trusted = {item, 1};
@@ -376,7 +370,6 @@ static void proxied_connection_of_trusted_peer_has_any_address(void **state)
     int client, server;
     bool open = false;
 
-    (void)state;
     memcpy(message.address, other, sizeof(message.address));
     connect_ends(&client, &server);
     assert_int_equal(network_parse("127.0.0.0/8", &item[0]), NETWORK_GOOD);
@@ -393,12 +386,11 @@ static void proxied_connection_of_trusted_peer_has_any_address(void **state)
     close(server);
 }
 
-static void connection_over_unix_socket_has_no_address(void **state)
+TEST(connection_over_unix_socket_has_no_address)
 {
     int fds[2];
     bool open = false;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     assert_null(fault_of(fds[0], none, &open));
     assert_true(open);
@@ -406,14 +398,13 @@ static void connection_over_unix_socket_has_no_address(void **state)
     close(fds[1]);
 }
 
-static void connection_reset_by_the_client_is_dropped_without_fault(void **state)
+TEST(connection_reset_by_the_client_is_dropped_without_fault)
 {
     const struct linger reset = {.l_onoff = 1};
     int client, server;
     bool open = true;
     char byte;
 
-    (void)state;
     connect_ends(&client, &server);
     setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(client);
@@ -423,13 +414,12 @@ static void connection_reset_by_the_client_is_dropped_without_fault(void **state
     close(server);
 }
 
-static void other_descriptors_are_forged(void **state)
+TEST(other_descriptors_are_forged)
 {
     static const char words[] = "not a connection";
     struct sockaddr_in address;
     int pair[2], pipes[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     assert_int_equal(pipe(pipes), 0);
     expect_forged(pair[0], none, words); /* like the channel itself */
@@ -442,26 +432,4 @@ static void other_descriptors_are_forged(void **state)
     expect_forged(open("/", O_PATH), none, words);
     expect_forged(eventfd(0, 0), none, words);
     expect_forged(memfd_create("memory", 0), none, words);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(no_worker_is_asked_for_room_while_another_has_some),
-        TEST(only_a_worker_without_room_is_asked_for_some),
-        TEST(liar_cannot_make_the_server_full),
-        TEST(last_free_place_is_used_without_asking_for_room),
-        TEST(worker_gets_no_more_than_an_equal_share_for_its_claim),
-        TEST(connections_wait_for_a_worker_with_room),
-        TEST(full_queue_leaves_returned_connections_to_the_workers),
-        cmocka_unit_test(connection_is_taken_only_with_its_address),
-        cmocka_unit_test(proxied_connection_of_trusted_peer_has_any_address),
-        cmocka_unit_test(connection_over_unix_socket_has_no_address),
-        cmocka_unit_test(connection_reset_by_the_client_is_dropped_without_fault),
-        cmocka_unit_test(other_descriptors_are_forged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

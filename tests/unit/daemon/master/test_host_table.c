@@ -4,15 +4,9 @@
  */
 #include "daemon/master/host_table.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "common/segment_reader.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdio.h>
@@ -44,6 +38,8 @@ static int tear_down(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 static void assign(const struct names *names)
 {
@@ -100,9 +96,8 @@ static uint64_t requests_of(const char *name)
     return 0;
 }
 
-static void hosts_keep_their_entries_through_reloads(void **state)
+TEST(hosts_keep_their_entries_through_reloads)
 {
-    (void)state;
     reload(&(struct names){{"a", "b", NULL}});
     assert_string_equal(published(), "* a b - - ");
     claim(0);
@@ -118,9 +113,8 @@ static void hosts_keep_their_entries_through_reloads(void **state)
     assert_int_equal(requests_of("c"), 0);
 }
 
-static void entry_of_a_removed_host_begins_at_zero(void **state)
+TEST(entry_of_a_removed_host_begins_at_zero)
 {
-    (void)state;
     reload(&(struct names){{"a", "b", NULL}});
     claim(0);
     count(1);
@@ -135,9 +129,8 @@ static void entry_of_a_removed_host_begins_at_zero(void **state)
     assert_int_equal(requests_of("new"), 1);
 }
 
-static void abandoned_reload_frees_its_entries(void **state)
+TEST(abandoned_reload_frees_its_entries)
 {
-    (void)state;
     reload(&(struct names){{"a", "b", NULL}});
     claim(0);
     count(1);
@@ -150,9 +143,8 @@ static void abandoned_reload_frees_its_entries(void **state)
     assert_int_equal(requests_of("a"), 2);
 }
 
-static void hosts_may_come_and_go_altogether(void **state)
+TEST(hosts_may_come_and_go_altogether)
 {
-    (void)state;
     reload(&(struct names){{NULL}});
     assert_null(table.place);
     assert_string_equal(published(), "- - - - - ");
@@ -165,9 +157,8 @@ static void hosts_may_come_and_go_altogether(void **state)
     assert_string_equal(published(), "* b - - - ");
 }
 
-static void hosts_beyond_the_table_share_the_first_entry(void **state)
+TEST(hosts_beyond_the_table_share_the_first_entry)
 {
-    (void)state;
     reload(&(struct names){{"a", "b", "c", "d", "e", "f", NULL}});
     assert_string_equal(published(), "* a b c d ");
     assert_int_equal(table.place[5].entry, 0);
@@ -205,11 +196,10 @@ static int assign_logs_of(const char *with, char *why, size_t size)
     return result;
 }
 
-static void host_with_a_log_needs_an_entry_of_its_own(void **state)
+TEST(host_with_a_log_needs_an_entry_of_its_own)
 {
     char why[256];
 
-    (void)state;
     reload(&(struct names){{"a", "b", "c", "d", "e", NULL}});
     assert_int_equal(assign_logs_of("a", why, sizeof(why)), 0);
     assert_int_equal(assign_logs_of("d", why, sizeof(why)), 0);
@@ -219,33 +209,14 @@ static void host_with_a_log_needs_an_entry_of_its_own(void **state)
                         "and a restart or an upgrade makes another one (at most 16384)");
 }
 
-static void room_is_twice_the_hosts(void **state)
+TEST(room_is_twice_the_hosts)
 {
     static const struct {
         size_t hosts;
         uint32_t room;
     } cases[] = {{0, 64}, {31, 64}, {32, 66}, {1000, 2002}, {100000, SEGMENT_HOSTS_MAX}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_int_equal(host_table_room(&(struct config){.host_count = cases[i].hosts}),
                          cases[i].room);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(hosts_keep_their_entries_through_reloads),
-        TEST(entry_of_a_removed_host_begins_at_zero),
-        TEST(abandoned_reload_frees_its_entries),
-        TEST(hosts_may_come_and_go_altogether),
-        TEST(hosts_beyond_the_table_share_the_first_entry),
-        cmocka_unit_test_setup_teardown(host_with_a_log_needs_an_entry_of_its_own, set_up,
-                                        tear_down),
-        cmocka_unit_test(room_is_twice_the_hosts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
 #include "daemon/master/inheritance.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -39,7 +33,7 @@ static bool is_inheritable(int fd)
     return (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
 }
 
-static void successor_reads_what_was_exported(void **state)
+TEST(successor_reads_what_was_exported)
 {
     struct inherited_socket sockets[] = {
         {.fd = listening_socket(), .text = "127.0.0.1:80"},
@@ -57,7 +51,6 @@ static void successor_reads_what_was_exported(void **state)
     int limits = open("/dev/null", O_RDWR | O_CLOEXEC);
     char why[128];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
     legacy = (struct inheritance){.link = link[1],
                                   .lock_fd = lock,
@@ -96,13 +89,12 @@ static void successor_reads_what_was_exported(void **state)
     close(link[0]);
 }
 
-static void old_master_is_told_what_this_one_does(void **state)
+TEST(old_master_is_told_what_this_one_does)
 {
     struct inheritance inheritance = {.lock_fd = -1, .tickets = -1, .limits = -1, .pending = true};
     char bytes[8];
     int link[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
     inheritance.link = link[1];
     inheritance_report_ready(&inheritance);
@@ -117,7 +109,7 @@ static void old_master_is_told_what_this_one_does(void **state)
     close(link[0]);
 }
 
-static void invalid_variable_is_an_error(void **state)
+TEST(invalid_variable_is_an_error)
 {
     char not_listening[32];
     const char *const cases[] = {
@@ -125,7 +117,6 @@ static void invalid_variable_is_an_error(void **state)
         not_listening};
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    (void)state;
     snprintf(not_listening, sizeof(not_listening), "1000 1001 %d=127.0.0.1:80", fd);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct inheritance inheritance;
@@ -140,28 +131,15 @@ static void invalid_variable_is_an_error(void **state)
     close(fd);
 }
 
-static void sockets_for_another_process_are_ignored(void **state)
+TEST(sockets_for_another_process_are_ignored)
 {
     struct inheritance inheritance;
     char why[128];
 
-    (void)state;
     setenv("LISTEN_PID", "1", 1);
     setenv("LISTEN_FDS", "1", 1);
     assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), 0);
     assert_int_equal(inheritance.link, -1);
     assert_int_equal(inheritance.count, 0);
     inheritance_free(&inheritance);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(successor_reads_what_was_exported),
-        cmocka_unit_test(old_master_is_told_what_this_one_does),
-        cmocka_unit_test(invalid_variable_is_an_error),
-        cmocka_unit_test(sockets_for_another_process_are_ignored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

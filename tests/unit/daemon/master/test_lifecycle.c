@@ -126,17 +126,15 @@ static void check_states(const struct table *table, int first, int last)
     }
 }
 
-static void each_state_is_reached_and_can_end(void **state)
+TEST(each_state_is_reached_and_can_end)
 {
-    (void)state;
     check_states(&master_table, LIFE_starting, LIFE_ended);
     check_states(&worker_table, WORKER_NONE, WORKER_NONE);
 }
 
 /* Whatever happened before, the slot of a process that has ended is free. */
-static void slot_of_an_ended_worker_is_free(void **state)
+TEST(slot_of_an_ended_worker_is_free)
 {
-    (void)state;
     for (int before = 0; before < WORKER_STATE_COUNT; before++)
         assert_int_equal(next_state(&worker_table, before, WORKER_EVENT_exit), WORKER_NONE);
 }
@@ -155,10 +153,11 @@ static int end(void **state)
     return scene_end();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* With actions that do nothing else. */
-static void event_changes_the_state(void **state)
+TEST(event_changes_the_state)
 {
-    (void)state;
     lifecycle_report(&master, EVENT_old_workers);
     assert_int_equal(master.life.state, LIFE_replacing);
     lifecycle_report(&master, EVENT_old_workers);
@@ -170,21 +169,19 @@ static void event_changes_the_state(void **state)
     assert_int_equal(scene_events(), 0);
 }
 
-static void impossible_event_is_logged(void **state)
+TEST(impossible_event_is_logged)
 {
-    (void)state;
     lifecycle_report(&master, EVENT_timeout);
     assert_int_equal(master.life.state, LIFE_serving);
     assert_string_equal(scene_last_event(), "life cycle: 'timeout' is impossible when serving");
 }
 
 /* A reload of a configuration with an error. */
-static void failed_action_leaves_the_state(void **state)
+TEST(failed_action_leaves_the_state)
 {
     static const char *const overrides[] = {"connections.max=x"};
     const struct options options = {.overrides = overrides, .override_count = 1};
 
-    (void)state;
     master.options = &options;
     lifecycle_report(&master, EVENT_reload);
     assert_int_equal(master.life.state, LIFE_serving);
@@ -192,18 +189,16 @@ static void failed_action_leaves_the_state(void **state)
 }
 
 /* The action for `stop` reports `flushed`, for which the loop ends. */
-static void report_within_an_action_is_handled_after_it(void **state)
+TEST(report_within_an_action_is_handled_after_it)
 {
-    (void)state;
     master.life.state = LIFE_flushing;
     lifecycle_report(&master, EVENT_stop);
     assert_int_equal(master.life.state, LIFE_ended);
     assert_false(master.life.acting);
 }
 
-static void deadline_ends_with_its_state(void **state)
+TEST(deadline_ends_with_its_state)
 {
-    (void)state;
     lifecycle_set_deadline(&master, 0);
     lifecycle_report(&master, EVENT_old_workers);
     event_base_loop(master.base, EVLOOP_NONBLOCK);
@@ -213,9 +208,8 @@ static void deadline_ends_with_its_state(void **state)
     assert_string_equal(scene_last_event(), "life cycle: 'timeout' is impossible when replacing");
 }
 
-static void end_begins_with_the_retirement(void **state)
+TEST(end_begins_with_the_retirement)
 {
-    (void)state;
     for (int each = 0; each < LIFE_STATES; each++) {
         master.life.state = (enum life_state)each;
         assert_int_equal(lifecycle_is_stopping(&master),
@@ -227,11 +221,10 @@ static void end_begins_with_the_retirement(void **state)
 /*
  * After an upgrade, the link to the old master stays open, so that a stop of one reaches the other.
  */
-static void stop_of_the_old_master_reaches_the_new_one(void **state)
+TEST(stop_of_the_old_master_reaches_the_new_one)
 {
     int link[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
     master.upgrade.inheritance.link = link[1];
     assert_int_equal(upgrade_watch_old_master(&master), 0);
@@ -256,11 +249,10 @@ static void expect_told(int successor, char what)
 }
 
 /* A second one forces only a new master that a first one has stopped. */
-static void stops_of_the_new_one_are_passed_on(void **state)
+TEST(stops_of_the_new_one_are_passed_on)
 {
     int link[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
     master.upgrade.successor_link = link[0];
     upgrade_force(&master);
@@ -362,29 +354,8 @@ static void compare_picture(const char *name, const struct table *table)
     free(page);
 }
 
-static void pictures_in_the_readme_are_the_tables(void **state)
+TEST(pictures_in_the_readme_are_the_tables)
 {
-    (void)state;
     compare_picture("lifecycle", &master_table);
     compare_picture("worker lifecycle", &worker_table);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_state_is_reached_and_can_end),
-        cmocka_unit_test(slot_of_an_ended_worker_is_free),
-        TEST(event_changes_the_state),
-        TEST(impossible_event_is_logged),
-        TEST(failed_action_leaves_the_state),
-        TEST(report_within_an_action_is_handled_after_it),
-        TEST(deadline_ends_with_its_state),
-        TEST(end_begins_with_the_retirement),
-        TEST(stop_of_the_old_master_reaches_the_new_one),
-        TEST(stops_of_the_new_one_are_passed_on),
-        cmocka_unit_test(pictures_in_the_readme_are_the_tables),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
 #include "common/macros.h"
 #include "daemon/base/messages.h"
 #include "daemon/config/load.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -91,6 +85,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {set_up, tear_down};
+
 /* Assigns to the first COUNT workers and compares what each of them receives. */
 static void expect_update(struct listener_assign *assign, uint32_t count, const char *first,
                           const char *second)
@@ -106,58 +102,42 @@ static void expect_update(struct listener_assign *assign, uint32_t count, const 
     assert_string_equal(ends[1].log, second);
 }
 
-static void rows_are_spread_over_the_workers(void **state)
+TEST(rows_are_spread_over_the_workers)
 {
     struct listener_assign assign = {0};
 
-    (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
     expect_update(&assign, 2, "", ""); /* nothing moves twice */
     listener_assign_free(&assign);
 }
 
-static void second_worker_takes_over_half_of_the_sockets(void **state)
+TEST(second_worker_takes_over_half_of_the_sockets)
 {
     struct listener_assign assign = {0};
 
-    (void)state;
     expect_update(&assign, 1, "+0 +1 +2 +3", "");
     expect_update(&assign, 2, "-1 -3", "+1 +3");
     listener_assign_free(&assign);
 }
 
-static void sockets_of_a_dead_worker_go_to_the_other(void **state)
+TEST(sockets_of_a_dead_worker_go_to_the_other)
 {
     struct listener_assign assign = {0};
 
-    (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
     listener_assign_remove_worker(&assign, 1);
     expect_update(&assign, 1, "+1 +3", "");
     listener_assign_free(&assign);
 }
 
-static void lost_socket_is_sent_again(void **state)
+TEST(lost_socket_is_sent_again)
 {
     struct listener_assign assign = {0};
 
-    (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
     assert_true(listener_assign_remove(&assign, 1, 0)); /* not its socket: ignored */
     assert_true(listener_assign_remove(&assign, 0, 2));
     assert_false(listener_assign_remove(&assign, 0, 100));
     expect_update(&assign, 2, "+2", "");
     listener_assign_free(&assign);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_spread_over_the_workers),
-        cmocka_unit_test(second_worker_takes_over_half_of_the_sockets),
-        cmocka_unit_test(sockets_of_a_dead_worker_go_to_the_other),
-        cmocka_unit_test(lost_socket_is_sent_again),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

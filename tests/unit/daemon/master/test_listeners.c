@@ -1,6 +1,7 @@
 #include "common/macros.h"
 #include "daemon/config/load.h"
 #include "daemon/master/listeners.h"
+#include "tests/test.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,13 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static struct config config;
 
@@ -37,6 +31,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static struct listeners *open_rows(uint32_t rows)
 {
     char why[256];
@@ -56,11 +52,10 @@ static in_port_t port_of(int fd)
     return address.sin_port;
 }
 
-static void sockets_of_an_address_share_its_port(void **state)
+TEST(sockets_of_an_address_share_its_port)
 {
     struct listeners *listeners = open_rows(3);
 
-    (void)state;
     assert_int_equal(listeners_count(listeners), 6);
     for (uint32_t i = 2; i < 6; i++)
         assert_int_equal(port_of(listeners_fd(listeners, i)),
@@ -68,22 +63,20 @@ static void sockets_of_an_address_share_its_port(void **state)
     listeners_close(listeners);
 }
 
-static void row_has_one_socket_of_each_address(void **state)
+TEST(row_has_one_socket_of_each_address)
 {
     struct listeners *listeners = open_rows(3);
 
-    (void)state;
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(listeners_row(listeners, i), i / 2);
     listeners_close(listeners);
 }
 
-static void grow_keeps_open_sockets(void **state)
+TEST(grow_keeps_open_sockets)
 {
     struct listeners *listeners = open_rows(1);
     int first = listeners_fd(listeners, 0);
 
-    (void)state;
     assert_int_equal(listeners_grow(listeners, 40), 0);
     assert_int_equal(listeners_count(listeners), 80);
     assert_int_equal(listeners_fd(listeners, 0), first);
@@ -101,11 +94,10 @@ static bool is_deferred(int fd)
     return seconds > 0;
 }
 
-static void defer_accept_follows_configuration(void **state)
+TEST(defer_accept_follows_configuration)
 {
     struct listeners *listeners = open_rows(1);
 
-    (void)state;
     assert_true(is_deferred(listeners_fd(listeners, 0)));
     listeners_close(listeners);
     config.connections_defer_accept = false;
@@ -115,13 +107,12 @@ static void defer_accept_follows_configuration(void **state)
     config.connections_defer_accept = true;
 }
 
-static void accept_queues_are_counted(void **state)
+TEST(accept_queues_are_counted)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct listeners *listeners;
     int client[3];
 
-    (void)state;
     config.connections_defer_accept = false;
     listeners = open_rows(2);
     assert_int_equal(listeners_waiting(listeners), 0);
@@ -139,13 +130,12 @@ static void accept_queues_are_counted(void **state)
 }
 
 /* Connections would wait in the queue of a socket that nobody accepts from. */
-static void failed_grow_closes_its_sockets(void **state)
+TEST(failed_grow_closes_its_sockets)
 {
     struct listeners *listeners = open_rows(2);
     struct rlimit before, few;
     int next = dup(0);
 
-    (void)state;
     close(next);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
@@ -162,13 +152,12 @@ static void failed_grow_closes_its_sockets(void **state)
     listeners_close(listeners);
 }
 
-static void port_in_use_is_named_in_the_error(void **state)
+TEST(port_in_use_is_named_in_the_error)
 {
     struct listeners *first = open_rows(1), *second;
     struct config same = config;
     char why[256];
 
-    (void)state;
     listeners_describe(first, why, sizeof(why));
     ((struct sockaddr_in *)&same.server_listen.item[0].address)->sin_port =
         port_of(listeners_fd(first, 0));
@@ -177,19 +166,4 @@ static void port_in_use_is_named_in_the_error(void **state)
     assert_non_null(strstr(why, "cannot listen on 127.0.0.1"));
     assert_non_null(strstr(why, strerror(EADDRINUSE)));
     listeners_close(first);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sockets_of_an_address_share_its_port, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(row_has_one_socket_of_each_address, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(grow_keeps_open_sockets, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(accept_queues_are_counted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failed_grow_closes_its_sockets, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(defer_accept_follows_configuration, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(port_in_use_is_named_in_the_error, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,10 @@
 
 #include "common/macros.h"
 #include "daemon/base/events.h"
+#include "tests/test.h"
 #include "tests/unit/last_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -87,6 +81,8 @@ static int end(void **state)
     segment_destroy(&scene.segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 /* Since the last call. */
 static int new_events(void)
@@ -193,12 +189,11 @@ static in_port_t open_current(in_port_t port)
 
 /* --- New sockets --- */
 
-static void new_address_is_opened(void **state)
+TEST(new_address_is_opened)
 {
     in_port_t port = free_port();
     char line[64];
 
-    (void)state;
     configure("127.0.0.1", port);
     configure("127.0.0.2", 0);
     expect_opened(&scene.sockets, 2);
@@ -213,12 +208,11 @@ static void new_address_is_opened(void **state)
     assert_string_equal(last_event(&scene.segment), line);
 }
 
-static void address_that_is_in_use_is_an_error(void **state)
+TEST(address_that_is_in_use_is_an_error)
 {
     in_port_t port;
     int other = other_socket("127.0.0.2", true, &port);
 
-    (void)state;
     configure("127.0.0.1", 0);
     configure("127.0.0.2", port);
     expect_failure(strerror(EADDRINUSE), NULL);
@@ -227,11 +221,10 @@ static void address_that_is_in_use_is_an_error(void **state)
     close(other);
 }
 
-static void address_that_cannot_be_opened_is_an_error(void **state)
+TEST(address_that_cannot_be_opened_is_an_error)
 {
     char why[128];
 
-    (void)state;
     configure("127.0.0.1", 9180);
     scene.fake = scene.listen_fails = true;
     snprintf(why, sizeof(why), "cannot listen on 127.0.0.1:9180: %s", strerror(EADDRINUSE));
@@ -239,7 +232,7 @@ static void address_that_cannot_be_opened_is_an_error(void **state)
     assert_int_equal(new_events(), 0);
 }
 
-static void address_that_other_machines_can_reach_is_warned_of(void **state)
+TEST(address_that_other_machines_can_reach_is_warned_of)
 {
     static const struct {
         const char *host;
@@ -249,7 +242,6 @@ static void address_that_other_machines_can_reach_is_warned_of(void **state)
         {"0.0.0.0", true},    {"::1", false},         {"2001:db8::1", true}, {"::", true},
     };
 
-    (void)state;
     scene.fake = true;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         scene.config.metrics_listen.count = 0;
@@ -260,9 +252,8 @@ static void address_that_other_machines_can_reach_is_warned_of(void **state)
     }
 }
 
-static void warning_says_whether_a_password_is_needed(void **state)
+TEST(warning_says_whether_a_password_is_needed)
 {
-    (void)state;
     scene.fake = true;
     configure("192.0.2.1", 9180);
     expect_opened(&scene.sockets, 1);
@@ -278,11 +269,10 @@ static void warning_says_whether_a_password_is_needed(void **state)
 
 /* --- Copies --- */
 
-static void open_socket_is_copied(void **state)
+TEST(open_socket_is_copied)
 {
     in_port_t port = open_current(0);
 
-    (void)state;
     configure("127.0.0.1", 0);
     configure("127.0.0.2", 0);
     expect_opened(&scene.sockets, 2);
@@ -292,11 +282,10 @@ static void open_socket_is_copied(void **state)
     assert_int_equal(listen_socket_port(&scene.sockets.address[0]), port);
 }
 
-static void socket_that_cannot_be_copied_is_an_error(void **state)
+TEST(socket_that_cannot_be_copied_is_an_error)
 {
     char why[128];
 
-    (void)state;
     open_current(0);
     close(scene.current.fd[0]);
     configure("127.0.0.1", 0);
@@ -306,21 +295,19 @@ static void socket_that_cannot_be_copied_is_an_error(void **state)
 }
 
 /* A check would find the socket that is replaced. */
-static void port_of_an_open_socket_is_not_checked(void **state)
+TEST(port_of_an_open_socket_is_not_checked)
 {
     in_port_t port = open_current(0);
 
-    (void)state;
     configure("0.0.0.0", port);
     expect_opened(&scene.sockets, 1);
 }
 
-static void socket_that_was_closed_is_not_copied(void **state)
+TEST(socket_that_was_closed_is_not_copied)
 {
     in_port_t port = open_current(0), taken;
     int other;
 
-    (void)state;
     metrics_sockets_close(&scene.current);
     assert_int_equal(scene.current.count, 0);
     other = other_socket("127.0.0.1", true, &taken);
@@ -333,7 +320,7 @@ static void socket_that_was_closed_is_not_copied(void **state)
 
 /* --- Inherited sockets --- */
 
-static void inherited_socket_is_taken_over(void **state)
+TEST(inherited_socket_is_taken_over)
 {
     in_port_t port;
     int fd = other_socket("127.0.0.1", true, &port);
@@ -346,7 +333,6 @@ static void inherited_socket_is_taken_over(void **state)
     };
     struct inheritance inheritance = {.socket = inherited, .count = ARRAY_LENGTH(inherited)};
 
-    (void)state;
     configure("127.0.0.1", 0);
     assert_int_equal(open_sockets(&scene.sockets, &inheritance), 0);
     assert_int_equal(scene.sockets.fd[0], fd);
@@ -358,7 +344,7 @@ static void inherited_socket_is_taken_over(void **state)
     assert_string_equal(last_event(&scene.segment), line);
 }
 
-static void socket_that_is_not_inherited_is_opened(void **state)
+TEST(socket_that_is_not_inherited_is_opened)
 {
     struct inherited_socket inherited[] = {
         {.fd = 1000, .text = "127.0.0.1:0"},
@@ -366,20 +352,18 @@ static void socket_that_is_not_inherited_is_opened(void **state)
     };
     struct inheritance inheritance = {.socket = inherited, .count = 1};
 
-    (void)state;
     configure("127.0.0.1", 0);
     assert_int_equal(open_sockets(&scene.sockets, &inheritance), 0);
     assert_int_not_equal(scene.sockets.fd[0], 1000);
 }
 
-static void inherited_socket_is_closed_after_an_error(void **state)
+TEST(inherited_socket_is_closed_after_an_error)
 {
     in_port_t port;
     struct inherited_socket inherited = {
         .fd = other_socket("127.0.0.1", true, &port), .metrics = true, .text = "127.0.0.1:0"};
     struct inheritance inheritance = {.socket = &inherited, .count = 1};
 
-    (void)state;
     configure("127.0.0.1", 0);
     configure("192.0.2.1", 9180);
     expect_failure(strerror(EADDRNOTAVAIL), &inheritance);
@@ -388,9 +372,8 @@ static void inherited_socket_is_closed_after_an_error(void **state)
 
 /* --- Replacement and export --- */
 
-static void replacement_closes_the_previous_sockets(void **state)
+TEST(replacement_closes_the_previous_sockets)
 {
-    (void)state;
     open_current(0);
     configure("127.0.0.1", 0);
     expect_opened(&scene.next, 1);
@@ -400,11 +383,10 @@ static void replacement_closes_the_previous_sockets(void **state)
     assert_int_equal(open_descriptors(), scene.descriptors + 1);
 }
 
-static void replacement_reports_other_addresses(void **state)
+TEST(replacement_reports_other_addresses)
 {
     static const in_port_t ports[][2] = {{9180, 0}, {9180, 9181}, {9180, 9182}, {9180, 0}, {0, 0}};
 
-    (void)state;
     scene.fake = true;
     for (size_t i = 0; i < ARRAY_LENGTH(ports); i++) {
         scene.config.metrics_listen.count = 0;
@@ -416,11 +398,10 @@ static void replacement_reports_other_addresses(void **state)
     }
 }
 
-static void new_master_gets_all_sockets(void **state)
+TEST(new_master_gets_all_sockets)
 {
     struct inherited_socket exported[ADDRESSES];
 
-    (void)state;
     scene.fake = true;
     configure("127.0.0.1", 9180);
     configure("127.0.0.2", 0);
@@ -435,28 +416,4 @@ static void new_master_gets_all_sockets(void **state)
         assert_string_equal(exported[i].text, scene.listen[i].text); /* as configured */
     }
     assert_int_equal(exported[2].fd, -1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(new_address_is_opened),
-        TEST(address_that_is_in_use_is_an_error),
-        TEST(address_that_cannot_be_opened_is_an_error),
-        TEST(address_that_other_machines_can_reach_is_warned_of),
-        TEST(warning_says_whether_a_password_is_needed),
-        TEST(open_socket_is_copied),
-        TEST(socket_that_cannot_be_copied_is_an_error),
-        TEST(port_of_an_open_socket_is_not_checked),
-        TEST(socket_that_was_closed_is_not_copied),
-        TEST(inherited_socket_is_taken_over),
-        TEST(socket_that_is_not_inherited_is_opened),
-        TEST(inherited_socket_is_closed_after_an_error),
-        TEST(replacement_closes_the_previous_sockets),
-        TEST(replacement_reports_other_addresses),
-        TEST(new_master_gets_all_sockets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,14 +6,8 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -57,11 +51,10 @@ static uint32_t responses_of(const struct segment_sample *sample)
     return sum;
 }
 
-static void samples_are_numbered(void **state)
+TEST_WITH(samples_are_numbered, set_up, tear_down)
 {
     struct segment_master *master = segment_master(&segment);
 
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         publish_sample(&segment, &monitor, 1000 + i);
         assert_int_equal(atomic_load(&master->history_next), i + 1);
@@ -70,11 +63,10 @@ static void samples_are_numbered(void **state)
     }
 }
 
-static void sample_has_the_sums_of_all_threads(void **state)
+TEST_WITH(sample_has_the_sums_of_all_threads, set_up, tear_down)
 {
     const struct segment_sample *sample = segment_sample(&segment, 0);
 
-    (void)state;
     metric_add(segment_thread(&segment, 0)->metrics, METRIC_http2_resets, 3);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_resets, 4);
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_http2_floods_empty, 5);
@@ -83,12 +75,11 @@ static void sample_has_the_sums_of_all_threads(void **state)
     assert_int_equal(atomic_load(&sample->values[METRIC_http2_floods_empty]), 5);
 }
 
-static void sample_has_the_state_of_each_thread(void **state)
+TEST_WITH(sample_has_the_state_of_each_thread, set_up, tear_down)
 {
     const struct segment_sample *sample = segment_sample(&segment, 0);
     const _Atomic char *letters = (const _Atomic char *)&sample->values[METRIC_COUNT];
 
-    (void)state;
     atomic_store(&segment_thread(&segment, 0)->activity.state, THREAD_STATE_COUNT - 1);
     atomic_store(&segment_thread(&segment, 2)->activity.state, THREAD_STATE_COUNT); /* invalid */
     publish_sample(&segment, &monitor, 1);
@@ -97,11 +88,10 @@ static void sample_has_the_state_of_each_thread(void **state)
     assert_int_equal(letters[2], thread_state_table[0].letter);
 }
 
-static void latency_is_that_since_the_sample_before(void **state)
+TEST_WITH(latency_is_that_since_the_sample_before, set_up, tear_down)
 {
     const struct segment_sample *sample = segment_sample(&segment, 0);
 
-    (void)state;
     histogram_record(&segment_latency_of(&segment, 0)[0], 1000);
     histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_COUNT - 1], 1000);
     histogram_record(&segment_latency_of(&segment, 2)[0], UINT64_MAX);
@@ -121,14 +111,13 @@ static void latency_is_that_since_the_sample_before(void **state)
     assert_int_equal(atomic_load(&sample->latency_max_ns), 0);
 }
 
-static void queue_wait_is_of_those_that_ended_since_the_sample_before(void **state)
+TEST_WITH(queue_wait_is_of_those_that_ended_since_the_sample_before, set_up, tear_down)
 {
     static const struct {
         uint64_t wait_ns[2]; /* 0: none */
         uint64_t least_ns, most_ns;
     } steps[] = {{{0, 0}, 0, 0}, {{1000, 9000}, 8900, 9200}, {{0, 0}, 0, 0}, {{0, 50}, 50, 50}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         for (size_t j = 0; j < 2; j++)
             if (steps[i].wait_ns[j] > 0)
@@ -139,11 +128,9 @@ static void queue_wait_is_of_those_that_ended_since_the_sample_before(void **sta
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 /* Failed handshakes */
 
-static void lines_get_rarer_while_handshakes_fail(void **state)
+TEST(lines_get_rarer_while_handshakes_fail)
 {
     static const struct {
         uint64_t second, version, client;
@@ -168,7 +155,6 @@ static void lines_get_rarer_while_handshakes_fail(void **state)
     struct handshake_failures failures = {0};
     char text[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         uint64_t count[HANDSHAKE_FAILURE_REASONS] = {steps[i].version, 0, steps[i].client};
         bool due = handshake_failures_text(&failures, &handshake_of_tls, count,
@@ -180,13 +166,12 @@ static void lines_get_rarer_while_handshakes_fail(void **state)
     }
 }
 
-static void there_is_at_least_one_line_an_hour(void **state)
+TEST(there_is_at_least_one_line_an_hour)
 {
     struct handshake_failures failures = {0};
     uint64_t count[HANDSHAKE_FAILURE_REASONS] = {0}, lines = 0;
     char text[256];
 
-    (void)state;
     for (uint64_t second = 1; second <= UINT64_C(100) * 3600; second++) {
         count[5]++;
         lines += handshake_failures_text(&failures, &handshake_of_tls, count, second * NS_PER_S,
@@ -195,13 +180,12 @@ static void there_is_at_least_one_line_an_hour(void **state)
     assert_in_range(lines, 100, 110);
 }
 
-static void long_text_is_cut(void **state)
+TEST(long_text_is_cut)
 {
     struct handshake_failures failures = {0};
     const uint64_t count[HANDSHAKE_FAILURE_REASONS] = {1, 2, 3, 4, 5, UINT64_MAX};
     char text[256], small[20];
 
-    (void)state;
     assert_true(
         handshake_failures_text(&failures, &handshake_of_tls, count, 1, text, sizeof(text)));
     assert_string_equal(text, "no common version: 1; no common cipher, group or signature: 2; "
@@ -213,13 +197,12 @@ static void long_text_is_cut(void **state)
     assert_string_equal(small, "no common version: ");
 }
 
-static void proxy_headers_have_reasons_of_their_own(void **state)
+TEST(proxy_headers_have_reasons_of_their_own)
 {
     struct handshake_failures failures = {0};
     const uint64_t count[HANDSHAKE_FAILURE_REASONS] = {1, 0, 3};
     char text[256];
 
-    (void)state;
     assert_true(
         handshake_failures_text(&failures, &handshake_of_proxy, count, 1, text, sizeof(text)));
     assert_string_equal(text, "peer not in proxy.trusted: 1; header_timeout: 3");
@@ -227,7 +210,7 @@ static void proxy_headers_have_reasons_of_their_own(void **state)
 
 /* Memory */
 
-static void level_follows_use_with_hysteresis(void **state)
+TEST(level_follows_use_with_hysteresis)
 {
     static const struct {
         uint32_t used;
@@ -241,28 +224,8 @@ static void level_follows_use_with_hysteresis(void **state)
     };
     enum memory_level level = MEMORY_ENOUGH;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
         level = memory_level_next(level, steps[i].used);
         assert_int_equal(level, steps[i].level);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(samples_are_numbered),
-        TEST(sample_has_the_sums_of_all_threads),
-        TEST(sample_has_the_state_of_each_thread),
-        TEST(latency_is_that_since_the_sample_before),
-        TEST(queue_wait_is_of_those_that_ended_since_the_sample_before),
-        cmocka_unit_test(lines_get_rarer_while_handshakes_fail),
-        cmocka_unit_test(there_is_at_least_one_line_an_hour),
-        cmocka_unit_test(long_text_is_cut),
-        cmocka_unit_test(proxy_headers_have_reasons_of_their_own),
-        cmocka_unit_test(level_follows_use_with_hysteresis),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,8 @@ static int end(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -339,12 +341,11 @@ static void run_master(enum master how)
 
 /* --- The lock --- */
 
-static void first_process_gets_the_lock(void **state)
+TEST(first_process_gets_the_lock)
 {
     struct stat status;
     mode_t before = umask(0077);
 
-    (void)state;
     expect_acquired();
     umask(before);
     assert_string_equal(scene.pid_file.path, scene.path);
@@ -356,9 +357,8 @@ static void first_process_gets_the_lock(void **state)
     assert_false(exists(scene.lock));
 }
 
-static void running_server_is_reported_at_once(void **state)
+TEST(running_server_is_reported_at_once)
 {
-    (void)state;
     hold_lock();
     run_master(REPLIES);
     expect_refusal("' is already running with pid ");
@@ -374,11 +374,10 @@ static void expect_no_signal_held(void)
     assert_false(signals_are_blocked());
 }
 
-static void master_that_does_not_reply_is_waited_for(void **state)
+TEST(master_that_does_not_reply_is_waited_for)
 {
     static const enum master masters[] = {ABSENT, SILENT};
 
-    (void)state;
     hold_lock();
     scene.during_sleep = expect_no_signal_held;
     for (size_t i = 0; i < ARRAY_LENGTH(masters); i++) {
@@ -391,9 +390,8 @@ static void master_that_does_not_reply_is_waited_for(void **state)
     }
 }
 
-static void lock_is_acquired_when_they_have_exited(void **state)
+TEST(lock_is_acquired_when_they_have_exited)
 {
-    (void)state;
     hold_lock();
     scene.during_sleep = release_lock;
     expect_acquired();
@@ -412,11 +410,10 @@ static void replace_lock(void)
 }
 
 /* The previous owner may do it between open() and flock(). */
-static void lock_of_a_file_that_was_removed_does_not_count(void **state)
+TEST(lock_of_a_file_that_was_removed_does_not_count)
 {
     void (*const changes[])(void) = {remove_lock, replace_lock};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
         scene.now_ns = 0;
         scene.before_lock = changes[i];
@@ -428,9 +425,8 @@ static void lock_of_a_file_that_was_removed_does_not_count(void **state)
     }
 }
 
-static void symbolic_link_is_not_a_lock(void **state)
+TEST(symbolic_link_is_not_a_lock)
 {
-    (void)state;
     assert_int_equal(symlink(scene.other, scene.lock), 0);
     expect_refusal("cannot open the lock");
     expect_reason(strerror(ELOOP));
@@ -439,21 +435,19 @@ static void symbolic_link_is_not_a_lock(void **state)
     assert_int_equal(scene.now_ns, 0);
 }
 
-static void run_directory_that_others_may_write_is_refused(void **state)
+TEST(run_directory_that_others_may_write_is_refused)
 {
-    (void)state;
     assert_int_equal(chmod(own_directory, 0777), 0);
     expect_refusal("others may write to the run directory");
     assert_false(exists(scene.path));
 }
 
 /* The longest path has INSTANCE_PATH_MAX - 1 bytes. */
-static void path_that_is_too_long_is_refused(void **state)
+TEST(path_that_is_too_long_is_refused)
 {
     char run_dir[INSTANCE_PATH_MAX + 1];
     size_t length = INSTANCE_PATH_MAX - strlen("/.lock") - strlen(scene.name);
 
-    (void)state;
     memset(run_dir, 'x', length);
     memcpy(run_dir, own_directory, strlen(own_directory));
     run_dir[strlen(own_directory)] = '/';
@@ -471,9 +465,8 @@ static void path_that_is_too_long_is_refused(void **state)
 
 /* --- Processes that a dead master has left --- */
 
-static void left_process_is_killed_after_five_seconds(void **state)
+TEST(left_process_is_killed_after_five_seconds)
 {
-    (void)state;
     fork_child();
     record(scene.child, 0);
     expect_acquired();
@@ -482,11 +475,10 @@ static void left_process_is_killed_after_five_seconds(void **state)
     assert_non_null(strstr(last_event(&scene.events), "does not end: killing it"));
 }
 
-static void stopped_process_is_killed_at_once(void **state)
+TEST(stopped_process_is_killed_at_once)
 {
     int status;
 
-    (void)state;
     fork_child();
     kill(scene.child, SIGSTOP);
     assert_int_equal(waitpid(scene.child, &status, WUNTRACED), scene.child);
@@ -499,11 +491,10 @@ static void stopped_process_is_killed_at_once(void **state)
 }
 
 /* Its parent does not reap it. */
-static void zombie_of_a_master_holds_nothing(void **state)
+TEST(zombie_of_a_master_holds_nothing)
 {
     siginfo_t info;
 
-    (void)state;
     hold_lock();
     release_lock();
     kill(scene.child, SIGKILL);
@@ -513,9 +504,8 @@ static void zombie_of_a_master_holds_nothing(void **state)
     assert_int_equal(event_count(&scene.events), 0);
 }
 
-static void process_with_a_reused_pid_is_not_killed(void **state)
+TEST(process_with_a_reused_pid_is_not_killed)
 {
-    (void)state;
     fork_child();
     record(scene.child, 1);
     expect_acquired();
@@ -523,11 +513,10 @@ static void process_with_a_reused_pid_is_not_killed(void **state)
     assert_int_equal(end_of_child(), 0);
 }
 
-static void process_of_another_boot_is_not_killed(void **state)
+TEST(process_of_another_boot_is_not_killed)
 {
     char line[64];
 
-    (void)state;
     fork_child();
     snprintf(line, sizeof(line), "other-boot %d %lu\n", (int)scene.child,
              (unsigned long)process_start_ticks(scene.child));
@@ -538,9 +527,8 @@ static void process_of_another_boot_is_not_killed(void **state)
 }
 
 /* Such as the old master of an upgrade, whose new one has died. */
-static void lock_of_a_left_process_does_not_stop_a_start(void **state)
+TEST(lock_of_a_left_process_does_not_stop_a_start)
 {
-    (void)state;
     hold_lock();
     write_file(scene.path, "2147483647\n");
     scene.during_sleep = release_lock; /* its descriptor is this test's */
@@ -548,13 +536,12 @@ static void lock_of_a_left_process_does_not_stop_a_start(void **state)
     assert_int_equal(end_of_child(), SIGKILL);
 }
 
-static void record_has_the_living_processes(void **state)
+TEST(record_has_the_living_processes)
 {
     char text[512] = "";
     FILE *file;
     pid_t second;
 
-    (void)state;
     expect_acquired();
     record(1, 1); /* has ended: another process has its pid */
     second = fork();
@@ -576,13 +563,12 @@ static void record_has_the_living_processes(void **state)
 }
 
 /* A debugger may stop it at any place. */
-static void process_that_is_stopped_with_the_record_delays_nobody(void **state)
+TEST(process_that_is_stopped_with_the_record_delays_nobody)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     pid_t holder, other;
     int fd, status;
 
-    (void)state;
     expect_acquired();
     holder = fork();
     if (holder == 0) {
@@ -641,11 +627,10 @@ static void end_its_master(void)
     segment_shared_header(&scene.segment)->start_ticks++;
 }
 
-static void segment_of_a_live_server_is_kept(void **state)
+TEST(segment_of_a_live_server_is_kept)
 {
     static const uint64_t silent_s[] = {0, 60};
 
-    (void)state;
     make_segment();
     for (size_t i = 0; i < ARRAY_LENGTH(silent_s); i++) {
         char pid[32];
@@ -660,9 +645,8 @@ static void segment_of_a_live_server_is_kept(void **state)
     assert_int_equal(scene.salvage.count, 0);
 }
 
-static void lines_of_a_dead_server_are_kept_and_its_segment_removed(void **state)
+TEST(lines_of_a_dead_server_are_kept_and_its_segment_removed)
 {
-    (void)state;
     make_segment();
     end_its_master();
     expect_acquired();
@@ -670,9 +654,8 @@ static void lines_of_a_dead_server_are_kept_and_its_segment_removed(void **state
     assert_false(segment_exists());
 }
 
-static void segment_of_a_stopped_server_is_removed(void **state)
+TEST(segment_of_a_stopped_server_is_removed)
 {
-    (void)state;
     make_segment();
     end_its_master();
     segment_shared_header(&scene.segment)->stopped = 1;
@@ -694,12 +677,11 @@ static void make_invalid_segment(void)
 }
 
 /* Of a new master that died with the old one. */
-static void segment_of_an_unfinished_upgrade_is_removed(void **state)
+TEST(segment_of_an_unfinished_upgrade_is_removed)
 {
     char file[INSTANCE_PATH_MAX];
     int fd;
 
-    (void)state;
     assert_int_equal(
         instance_make_segment_name(scene.name, INSTANCE_SEGMENT_NEW, file, sizeof(file)), 0);
     fd = shm_open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -709,18 +691,16 @@ static void segment_of_an_unfinished_upgrade_is_removed(void **state)
     assert_int_equal(real_unlink(file), -1);
 }
 
-static void segment_that_cannot_be_read_is_removed(void **state)
+TEST(segment_that_cannot_be_read_is_removed)
 {
-    (void)state;
     make_invalid_segment();
     expect_acquired();
     assert_int_equal(scene.salvage.count, 0);
     assert_false(segment_exists());
 }
 
-static void segment_that_cannot_be_removed_is_an_error(void **state)
+TEST(segment_that_cannot_be_removed_is_an_error)
 {
-    (void)state;
     make_invalid_segment();
     scene.unlink_error = EPERM;
     expect_refusal("cannot remove the shared memory of 'unit-");
@@ -730,9 +710,8 @@ static void segment_that_cannot_be_removed_is_an_error(void **state)
     assert_int_equal(instance_remove_segments(scene.config.server_name, false), 0);
 }
 
-static void segment_of_a_dead_server_that_cannot_be_removed_is_an_error(void **state)
+TEST(segment_of_a_dead_server_that_cannot_be_removed_is_an_error)
 {
-    (void)state;
     make_segment();
     end_its_master();
     scene.unlink_error = EPERM;
@@ -743,35 +722,31 @@ static void segment_of_a_dead_server_that_cannot_be_removed_is_an_error(void **s
 
 /* --- The control socket of another instance --- */
 
-static void socket_of_a_dead_server_is_removed(void **state)
+TEST(socket_of_a_dead_server_is_removed)
 {
-    (void)state;
     make_socket();
     expect_acquired();
     assert_false(exists(scene.socket_path));
 }
 
-static void socket_of_a_live_server_is_kept(void **state)
+TEST(socket_of_a_live_server_is_kept)
 {
-    (void)state;
     run_master(REPLIES);
     expect_refusal("another server uses the control socket");
     assert_true(exists(scene.socket_path));
     assert_false(exists(scene.path));
 }
 
-static void file_in_place_of_the_socket_is_kept(void **state)
+TEST(file_in_place_of_the_socket_is_kept)
 {
-    (void)state;
     write_file(scene.socket_path, "text");
     expect_refusal("the file exists and is not a socket");
     expect_file(scene.socket_path, "text");
 }
 
 /* Only root can play the other user. */
-static void socket_of_another_user_is_kept(void **state)
+TEST(socket_of_another_user_is_kept)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     make_socket();
@@ -782,11 +757,10 @@ static void socket_of_another_user_is_kept(void **state)
 
 /* --- The content --- */
 
-static void pid_replaces_the_previous_content(void **state)
+TEST(pid_replaces_the_previous_content)
 {
     char text[32];
 
-    (void)state;
     expect_acquired();
     write_file(scene.path, "a text that is longer than the pid\n");
     pid_file_write(&scene.pid_file);
@@ -798,9 +772,8 @@ static void pid_replaces_the_previous_content(void **state)
 }
 
 /* Its text would never reach the file behind the link. */
-static void pid_is_not_written_through_a_link(void **state)
+TEST(pid_is_not_written_through_a_link)
 {
-    (void)state;
     expect_acquired();
     assert_int_equal(symlink(scene.other, scene.path), 0);
     pid_file_write(&scene.pid_file);
@@ -810,9 +783,8 @@ static void pid_is_not_written_through_a_link(void **state)
 }
 
 /* After an upgrade, the old master releases the lock of a file that belongs to the new one. */
-static void file_with_another_pid_is_kept(void **state)
+TEST(file_with_another_pid_is_kept)
 {
-    (void)state;
     expect_acquired();
     write_file(scene.path, "4711\n");
     pid_file_release(&scene.pid_file);
@@ -820,11 +792,10 @@ static void file_with_another_pid_is_kept(void **state)
     assert_true(lock_is_free(scene.lock));
 }
 
-static void lock_that_is_not_held_is_not_released(void **state)
+TEST(lock_that_is_not_held_is_not_released)
 {
     int descriptors = open_descriptors();
 
-    (void)state;
     expect_acquired();
     pid_file_release(&scene.pid_file);
     write_file(scene.path, "");
@@ -842,9 +813,8 @@ static int inherit(void)
                             sizeof(scene.why));
 }
 
-static void new_master_inherits_the_lock(void **state)
+TEST(new_master_inherits_the_lock)
 {
-    (void)state;
     hold_lock();
     assert_int_equal(inherit(), 0);
     assert_int_equal(scene.pid_file.lock_fd, scene.holder);
@@ -853,55 +823,12 @@ static void new_master_inherits_the_lock(void **state)
     scene.holder = -1;
 }
 
-static void name_cannot_change_in_an_upgrade(void **state)
+TEST(name_cannot_change_in_an_upgrade)
 {
-    (void)state;
     hold_lock();
     scene.config.server_name = "unit-other";
     assert_int_equal(inherit(), -1);
     expect_reason("unit-other.lock is not the lock of the running server");
     assert_int_equal(scene.pid_file.lock_fd, -1);
     assert_false(signals_are_blocked());
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(first_process_gets_the_lock),
-        TEST(running_server_is_reported_at_once),
-        TEST(master_that_does_not_reply_is_waited_for),
-        TEST(lock_is_acquired_when_they_have_exited),
-        TEST(lock_of_a_file_that_was_removed_does_not_count),
-        TEST(left_process_is_killed_after_five_seconds),
-        TEST(stopped_process_is_killed_at_once),
-        TEST(zombie_of_a_master_holds_nothing),
-        TEST(process_with_a_reused_pid_is_not_killed),
-        TEST(process_of_another_boot_is_not_killed),
-        TEST(lock_of_a_left_process_does_not_stop_a_start),
-        TEST(record_has_the_living_processes),
-        TEST(process_that_is_stopped_with_the_record_delays_nobody),
-        TEST(symbolic_link_is_not_a_lock),
-        TEST(run_directory_that_others_may_write_is_refused),
-        TEST(path_that_is_too_long_is_refused),
-        TEST(segment_of_a_live_server_is_kept),
-        TEST(lines_of_a_dead_server_are_kept_and_its_segment_removed),
-        TEST(segment_of_a_stopped_server_is_removed),
-        TEST(segment_of_an_unfinished_upgrade_is_removed),
-        TEST(segment_that_cannot_be_read_is_removed),
-        TEST(segment_that_cannot_be_removed_is_an_error),
-        TEST(segment_of_a_dead_server_that_cannot_be_removed_is_an_error),
-        TEST(socket_of_a_dead_server_is_removed),
-        TEST(socket_of_a_live_server_is_kept),
-        TEST(file_in_place_of_the_socket_is_kept),
-        TEST(socket_of_another_user_is_kept),
-        TEST(pid_replaces_the_previous_content),
-        TEST(pid_is_not_written_through_a_link),
-        TEST(file_with_another_pid_is_kept),
-        TEST(lock_that_is_not_held_is_not_released),
-        TEST(new_master_inherits_the_lock),
-        TEST(name_cannot_change_in_an_upgrade),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,7 @@
 #include "common/control_client.h"
 #include "common/log_record.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <stdbool.h>
@@ -72,6 +66,8 @@ static int end(void **state)
     segment_destroy(&scene.segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static struct segment_thread *thread_of(uint32_t worker, uint32_t thread)
 {
@@ -145,9 +141,8 @@ static void expect_second(const json_t *thread)
 
 /* --- The death and its threads --- */
 
-static void death_has_time_age_and_cause(void **state)
+TEST(death_has_time_age_and_cause)
 {
-    (void)state;
     atomic_store(&segment_worker_slot(&scene.segment, 1)->started_ns,
                  (NOW_S - 90) * NS_PER_S + NS_PER_S / 2);
     record(1, 77);
@@ -160,11 +155,10 @@ static void death_has_time_age_and_cause(void **state)
     assert_int_equal(json_array_size(json_object_get(death(0), "offload")), 0);
 }
 
-static void threads_of_the_dead_worker_are_listed(void **state)
+TEST(threads_of_the_dead_worker_are_listed)
 {
     const json_t *threads;
 
-    (void)state;
     for (uint32_t i = 0; i < WORKERS; i++) {
         set_work(&thread_of(i, 0)->activity, THREAD_STATE_READ, i == 0 ? "a" : "b");
         set_work(&thread_of(i, 2)->activity, THREAD_STATE_WRITE, i == 0 ? "c" : "d");
@@ -189,13 +183,12 @@ static void threads_of_the_dead_worker_are_listed(void **state)
     expect_second(json_array_get(threads, 1));
 }
 
-static void offload_threads_are_listed(void **state)
+TEST(offload_threads_are_listed)
 {
     struct segment_worker *block = segment_worker(&scene.segment, 1);
     struct segment_activity *offload = block->offload;
     const json_t *list;
 
-    (void)state;
     for (int i = 0; i < METRIC_COUNT; i++) /* they follow the threads in memory */
         metric_set(block->metrics, (enum metric)i, THREAD_STATE_FILE);
     set_work(&offload[0], THREAD_STATE_FILE, "/a");
@@ -211,9 +204,8 @@ static void offload_threads_are_listed(void **state)
 }
 
 /* A worker may have written anything. */
-static void unknown_state_is_not_listed(void **state)
+TEST(unknown_state_is_not_listed)
 {
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     atomic_store(&thread_of(0, 0)->activity.state, THREAD_STATE_COUNT);
     atomic_store(&segment_worker(&scene.segment, 0)->offload[0].state, UINT32_MAX);
@@ -222,17 +214,15 @@ static void unknown_state_is_not_listed(void **state)
     assert_int_equal(json_array_size(json_object_get(death(0), "offload")), 0);
 }
 
-static void work_is_printable(void **state)
+TEST(work_is_printable)
 {
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "\x1b[2J\xff");
     record(0, 77);
     expect_text(json_array_get(threads_of(death(0)), 0), "work", "\\x1b[2J\\xff");
 }
 
-static void thread_without_memory_is_not_listed(void **state)
+TEST(thread_without_memory_is_not_listed)
 {
-    (void)state;
     for (uint32_t i = 0; i < THREADS; i++)
         set_work(&thread_of(0, i)->activity, THREAD_STATE_READ, "");
     atomic_store(&segment_thread_slot(&scene.segment, 1)->reserved, 0);
@@ -243,9 +233,8 @@ static void thread_without_memory_is_not_listed(void **state)
 
 /* --- The last requests --- */
 
-static void requests_are_log_lines(void **state)
+TEST(requests_are_log_lines)
 {
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     append_request(0, 0, "GET /a HTTP/1.1");
     append_request(0, 1, "GET /other-thread HTTP/1.1");
@@ -266,9 +255,8 @@ static void expect_request(size_t at, uint32_t number)
     assert_non_null(strstr(line, part));
 }
 
-static void last_requests_are_kept_oldest_first(void **state)
+TEST(last_requests_are_kept_oldest_first)
 {
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     for (uint32_t i = 1; i <= POST_MORTEM_REQUESTS; i++)
         append_request_number(i);
@@ -283,11 +271,10 @@ static void last_requests_are_kept_oldest_first(void **state)
     expect_request(POST_MORTEM_REQUESTS - 1, POST_MORTEM_REQUESTS + 1);
 }
 
-static void last_requests_are_found_in_a_ring_that_was_full(void **state)
+TEST(last_requests_are_found_in_a_ring_that_was_full)
 {
     enum { MANY = 10000 };
 
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     for (uint32_t i = 1; i <= MANY; i++)
         append_request_number(i);
@@ -297,11 +284,10 @@ static void last_requests_are_found_in_a_ring_that_was_full(void **state)
     expect_request(POST_MORTEM_REQUESTS - 1, MANY);
 }
 
-static void long_request_is_cut(void **state)
+TEST(long_request_is_cut)
 {
     char line[4 * LINE_MAX_BYTES] = "GET /";
 
-    (void)state;
     memset(line + 5, 'x', sizeof(line) - 6);
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     append_request(0, 0, line);
@@ -311,13 +297,12 @@ static void long_request_is_cut(void **state)
 }
 
 /* So many records before it are valid that they are taken for records. */
-static void invalid_record_is_left_out(void **state)
+TEST(invalid_record_is_left_out)
 {
     enum { BEFORE = 70 };
     const struct log_ring ring = segment_ring(&scene.segment, 0);
     uint64_t at;
 
-    (void)state;
     set_work(&thread_of(0, 0)->activity, THREAD_STATE_READ, "");
     for (uint32_t i = 1; i <= BEFORE; i++)
         append_request_number(i);
@@ -333,9 +318,8 @@ static void invalid_record_is_left_out(void **state)
 
 /* --- Several deaths --- */
 
-static void newest_deaths_are_kept(void **state)
+TEST(newest_deaths_are_kept)
 {
-    (void)state;
     for (int i = 1; i <= POST_MORTEM_DEATHS; i++)
         record(0, i);
     assert_int_equal(json_array_size(scene.deaths), POST_MORTEM_DEATHS);
@@ -357,9 +341,8 @@ static void expect_listed(size_t count, size_t expected)
     json_decref(list);
 }
 
-static void newest_deaths_are_listed(void **state)
+TEST(newest_deaths_are_listed)
 {
-    (void)state;
     expect_listed(3, 0);
     for (int i = 0; i < 3; i++)
         record(0, i);
@@ -369,12 +352,11 @@ static void newest_deaths_are_listed(void **state)
     expect_listed(POST_MORTEM_DEATHS, 3);
 }
 
-static void deaths_that_do_not_fit_a_reply_are_left_out(void **state)
+TEST(deaths_that_do_not_fit_a_reply_are_left_out)
 {
     enum { BYTES = CONTROL_REPLY_MAX * 2 / 5 };
     char *text = malloc(BYTES);
 
-    (void)state;
     assert_non_null(text);
     memset(text, 'x', BYTES);
     scene.deaths = json_array();
@@ -385,11 +367,10 @@ static void deaths_that_do_not_fit_a_reply_are_left_out(void **state)
     expect_listed(3, 2);
 }
 
-static void nothing_is_left_after_free(void **state)
+TEST(nothing_is_left_after_free)
 {
     json_t *deaths;
 
-    (void)state;
     record(0, 1);
     deaths = json_incref(scene.deaths);
     json_decref(scene.deaths);
@@ -398,28 +379,4 @@ static void nothing_is_left_after_free(void **state)
     json_decref(deaths);
     assert_null(scene.deaths);
     expect_listed(1, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(death_has_time_age_and_cause),
-        TEST(threads_of_the_dead_worker_are_listed),
-        TEST(offload_threads_are_listed),
-        TEST(unknown_state_is_not_listed),
-        TEST(work_is_printable),
-        TEST(thread_without_memory_is_not_listed),
-        TEST(requests_are_log_lines),
-        TEST(last_requests_are_kept_oldest_first),
-        TEST(last_requests_are_found_in_a_ring_that_was_full),
-        TEST(long_request_is_cut),
-        TEST(invalid_record_is_left_out),
-        TEST(newest_deaths_are_kept),
-        TEST(newest_deaths_are_listed),
-        TEST(deaths_that_do_not_fit_a_reply_are_left_out),
-        TEST(nothing_is_left_after_free),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

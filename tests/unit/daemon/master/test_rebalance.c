@@ -98,6 +98,8 @@ static int end(void **state)
     return scene_end();
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* A change is reported: the life cycle then notices that no worker is old. */
 static void await_change(void)
 {
@@ -213,9 +215,8 @@ static void expect_no_taker(uint32_t slot)
 
 /* --- Moves --- */
 
-static void added_worker_gets_its_share_at_once(void **state)
+TEST(added_worker_gets_its_share_at_once)
 {
-    (void)state;
     serve_two(100, 20);
     assert_int_equal(scene.wait_ms, 0);
     look();
@@ -228,9 +229,8 @@ static void added_worker_gets_its_share_at_once(void **state)
     finish_giving(0);
 }
 
-static void each_taker_gets_what_was_ordered_for_it(void **state)
+TEST(each_taker_gets_what_was_ordered_for_it)
 {
-    (void)state;
     serve_two(90, 0);
     serve(2);
     look();
@@ -241,9 +241,8 @@ static void each_taker_gets_what_was_ordered_for_it(void **state)
     expect_no_taker(1);
 }
 
-static void uneven_load_is_evened_out_a_second_later(void **state)
+TEST(uneven_load_is_evened_out_a_second_later)
 {
-    (void)state;
     serve_two(50, 0);
     set_load(1, 50, 0);
     look();
@@ -257,9 +256,8 @@ static void uneven_load_is_evened_out_a_second_later(void **state)
 }
 
 /* The moves of the last look are still on their way. */
-static void next_look_is_no_sooner_for_another_worker(void **state)
+TEST(next_look_is_no_sooner_for_another_worker)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     pass_ms(30);
@@ -273,7 +271,7 @@ static void next_look_is_no_sooner_for_another_worker(void **state)
     assert_int_equal(scene.wait_ms, 0);
 }
 
-static void only_current_workers_that_serve_are_balanced(void **state)
+TEST(only_current_workers_that_serve_are_balanced)
 {
     static const struct {
         enum worker_state state;
@@ -285,7 +283,6 @@ static void only_current_workers_that_serve_are_balanced(void **state)
                  {WORKER_SERVING, 1, 2}};
     struct worker_process *third = &master.workers.worker[2];
 
-    (void)state;
     serve_two(100, 0);
     serve(2);
     look();
@@ -305,9 +302,8 @@ static void only_current_workers_that_serve_are_balanced(void **state)
 }
 
 /* It may keep some, if they have ended. */
-static void worker_that_has_given_returns_no_more(void **state)
+TEST(worker_that_has_given_returns_no_more)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     move(0, 1, 30);
@@ -317,9 +313,8 @@ static void worker_that_has_given_returns_no_more(void **state)
     assert_non_null(rebalance_given(&master.rebalance, &master.workers.worker[1]));
 }
 
-static void nothing_moves_without_a_worker(void **state)
+TEST(nothing_moves_without_a_worker)
 {
-    (void)state;
     serve(0);
     master.workers.worker[0].state = WORKER_LEAVING;
     look();
@@ -328,9 +323,8 @@ static void nothing_moves_without_a_worker(void **state)
 
 /* --- Waiting for moves --- */
 
-static void no_decision_while_a_worker_gives(void **state)
+TEST(no_decision_while_a_worker_gives)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     expect_order(0, 0, 50);
@@ -343,9 +337,8 @@ static void no_decision_while_a_worker_gives(void **state)
     expect_order(0, 0, 50);
 }
 
-static void worker_that_gives_late_is_left_out(void **state)
+TEST(worker_that_gives_late_is_left_out)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     expect_order(0, 0, 50);
@@ -359,11 +352,10 @@ static void worker_that_gives_late_is_left_out(void **state)
     expect_order(0, 0, 50);
 }
 
-static void no_decision_while_a_worker_takes(void **state)
+TEST(no_decision_while_a_worker_takes)
 {
     _Atomic uint64_t *metrics = segment_worker(&master.segment, 1)->metrics;
 
-    (void)state;
     serve_two(100, 0);
     look();
     move(0, 1, 50);
@@ -380,9 +372,8 @@ static void no_decision_while_a_worker_takes(void **state)
     assert_true(has_looked());
 }
 
-static void worker_that_takes_late_is_left_out(void **state)
+TEST(worker_that_takes_late_is_left_out)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     expect_order(0, 0, 50);
@@ -399,9 +390,8 @@ static void worker_that_takes_late_is_left_out(void **state)
 }
 
 /* The master could not send it. */
-static void connection_that_was_not_passed_is_not_waited_for(void **state)
+TEST(connection_that_was_not_passed_is_not_waited_for)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     expect_order(0, 0, 50);
@@ -411,9 +401,8 @@ static void connection_that_was_not_passed_is_not_waited_for(void **state)
     expect_order(0, 0, 50);
 }
 
-static void restarted_worker_owes_nothing(void **state)
+TEST(restarted_worker_owes_nothing)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     serve(0);
@@ -426,7 +415,7 @@ static void restarted_worker_owes_nothing(void **state)
 /*
  * One that has no processor time left gives half of its active connections for as many of another.
  */
-static void busy_is_cpu_time_per_thread(void **state)
+TEST(busy_is_cpu_time_per_thread)
 {
     static const struct {
         uint32_t threads;
@@ -434,7 +423,6 @@ static void busy_is_cpu_time_per_thread(void **state)
         bool busy;
     } cases[] = {{1, 950, true}, {2, 950, false}, {1, 880, false}, {2, 1900, true}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int exchanges = 0;
 
@@ -457,9 +445,8 @@ static void busy_is_cpu_time_per_thread(void **state)
     }
 }
 
-static void open_connections_include_those_on_their_way(void **state)
+TEST(open_connections_include_those_on_their_way)
 {
-    (void)state;
     serve_two(10, 4);
     master.workers.worker[0].threads_actual = THREADS;
     metric_set(segment_thread(&master.segment, 1)->metrics, METRIC_connections_active, 3);
@@ -470,9 +457,8 @@ static void open_connections_include_those_on_their_way(void **state)
 }
 
 /* A worker cannot have more active connections than open ones. */
-static void incredible_numbers_are_not_believed(void **state)
+TEST(incredible_numbers_are_not_believed)
 {
-    (void)state;
     serve_two(0, 0);
     set_load(1, 5, 9);
     look();
@@ -480,12 +466,11 @@ static void incredible_numbers_are_not_believed(void **state)
 }
 
 /* It may read the requests of those that it attracts. */
-static void worker_that_claims_no_connections_gets_its_share(void **state)
+TEST(worker_that_claims_no_connections_gets_its_share)
 {
     enum { OPEN = 2000, LEAST = 8, LOOKS = 100 };
     uint32_t open = OPEN, closed = 0;
 
-    (void)state;
     serve_two(OPEN, 0);
     for (int i = 0; i < LOOKS; i++) {
         look();
@@ -505,9 +490,8 @@ static void worker_that_claims_no_connections_gets_its_share(void **state)
 
 /* --- What the owner learns --- */
 
-static void end_of_the_first_moves_is_reported(void **state)
+TEST(end_of_the_first_moves_is_reported)
 {
-    (void)state;
     await_change();
     assert_false(rebalance_is_moving(&master.rebalance));
     serve_two(100, 0);
@@ -528,9 +512,8 @@ static void end_of_the_first_moves_is_reported(void **state)
     assert_false(has_changed());
 }
 
-static void even_load_ends_the_moves(void **state)
+TEST(even_load_ends_the_moves)
 {
-    (void)state;
     await_change();
     serve_two(1, 0);
     look();
@@ -539,9 +522,8 @@ static void even_load_ends_the_moves(void **state)
     assert_int_equal(scene_events(), 0);
 }
 
-static void moves_to_an_added_worker_are_logged(void **state)
+TEST(moves_to_an_added_worker_are_logged)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     move(0, 1, 50);
@@ -558,9 +540,8 @@ static void moves_to_an_added_worker_are_logged(void **state)
     assert_int_equal(scene_events(), 1);
 }
 
-static void moves_that_do_not_end_are_logged(void **state)
+TEST(moves_that_do_not_end_are_logged)
 {
-    (void)state;
     serve_two(100, 0);
     for (int i = 0; i <= BALANCE_ROUNDS; i++) {
         look();
@@ -575,9 +556,8 @@ static void moves_that_do_not_end_are_logged(void **state)
                         "2 workers: 1 connection moved between workers, still uneven after 3.0 s");
 }
 
-static void other_moves_are_not_logged(void **state)
+TEST(other_moves_are_not_logged)
 {
-    (void)state;
     serve_two(1, 0);
     look();
     set_load(0, 16, 0);
@@ -610,9 +590,8 @@ static void other_moves_are_not_logged(void **state)
 
 /* --- Off, and the end --- */
 
-static void nothing_moves_while_balancing_is_off(void **state)
+TEST(nothing_moves_while_balancing_is_off)
 {
-    (void)state;
     master.config->workers_balance_connections = false;
     serve_two(100, 0);
     assert_int_equal(scene.wait_ms, NOT_SET);
@@ -630,9 +609,8 @@ static void nothing_moves_while_balancing_is_off(void **state)
     assert_int_equal(ends[0].give.resized, 0);
 }
 
-static void switching_off_ends_the_moves(void **state)
+TEST(switching_off_ends_the_moves)
 {
-    (void)state;
     serve_two(100, 0);
     assert_true(rebalance_is_moving(&master.rebalance));
     master.config->workers_balance_connections = false;
@@ -647,9 +625,8 @@ static void switching_off_ends_the_moves(void **state)
     assert_int_equal(ends[0].give.resized, 0); /* no worker was added since */
 }
 
-static void nothing_moves_after_a_stop(void **state)
+TEST(nothing_moves_after_a_stop)
 {
-    (void)state;
     serve_two(100, 0);
     rebalance_stop(&master.rebalance);
     assert_int_equal(scene.wait_ms, NOT_SET);
@@ -663,18 +640,16 @@ static void await(uint64_t most_ms)
     rebalance_await(&master, most_ms, on_arrival);
 }
 
-static void wait_ends_at_once_if_nothing_moves(void **state)
+TEST(wait_ends_at_once_if_nothing_moves)
 {
-    (void)state;
     serve_two(100, 0);
     await(5000);
     assert_int_equal(scene.arrivals, 1);
     assert_int_equal(scene.wait_ms, NOT_SET);
 }
 
-static void wait_ends_when_all_connections_have_arrived(void **state)
+TEST(wait_ends_when_all_connections_have_arrived)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     await(5000);
@@ -691,9 +666,8 @@ static void wait_ends_when_all_connections_have_arrived(void **state)
     assert_int_equal(scene.wait_ms, NOT_SET);
 }
 
-static void wait_has_a_limit(void **state)
+TEST(wait_has_a_limit)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     await(5000);
@@ -705,9 +679,8 @@ static void wait_has_a_limit(void **state)
     assert_int_equal(scene.arrivals, 1);
 }
 
-static void wait_is_only_for_workers_that_serve(void **state)
+TEST(wait_is_only_for_workers_that_serve)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     master.workers.worker[0].state = WORKER_LEAVING;
@@ -715,51 +688,11 @@ static void wait_is_only_for_workers_that_serve(void **state)
     assert_int_equal(scene.arrivals, 1);
 }
 
-static void wait_ends_without_memory_for_the_timer(void **state)
+TEST(wait_ends_without_memory_for_the_timer)
 {
-    (void)state;
     serve_two(100, 0);
     look();
     scene.timer_fails = true;
     await(5000);
     assert_int_equal(scene.arrivals, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(added_worker_gets_its_share_at_once),
-        TEST(each_taker_gets_what_was_ordered_for_it),
-        TEST(uneven_load_is_evened_out_a_second_later),
-        TEST(next_look_is_no_sooner_for_another_worker),
-        TEST(only_current_workers_that_serve_are_balanced),
-        TEST(worker_that_has_given_returns_no_more),
-        TEST(nothing_moves_without_a_worker),
-        TEST(no_decision_while_a_worker_gives),
-        TEST(worker_that_gives_late_is_left_out),
-        TEST(no_decision_while_a_worker_takes),
-        TEST(worker_that_takes_late_is_left_out),
-        TEST(connection_that_was_not_passed_is_not_waited_for),
-        TEST(restarted_worker_owes_nothing),
-        TEST(busy_is_cpu_time_per_thread),
-        TEST(open_connections_include_those_on_their_way),
-        TEST(incredible_numbers_are_not_believed),
-        TEST(worker_that_claims_no_connections_gets_its_share),
-        TEST(end_of_the_first_moves_is_reported),
-        TEST(even_load_ends_the_moves),
-        TEST(moves_to_an_added_worker_are_logged),
-        TEST(moves_that_do_not_end_are_logged),
-        TEST(other_moves_are_not_logged),
-        TEST(nothing_moves_while_balancing_is_off),
-        TEST(switching_off_ends_the_moves),
-        TEST(nothing_moves_after_a_stop),
-        TEST(wait_ends_at_once_if_nothing_moves),
-        TEST(wait_ends_when_all_connections_have_arrived),
-        TEST(wait_has_a_limit),
-        TEST(wait_is_only_for_workers_that_serve),
-        TEST(wait_ends_without_memory_for_the_timer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,9 +45,10 @@ static int end(void **state)
     return scene_end();
 }
 
-static void reload_without_memory_leaves_no_stream(void **state)
+const struct test_fixture test_fixture = {begin, end};
+
+TEST(reload_without_memory_leaves_no_stream)
 {
-    (void)state;
     calloc_fails = true;
     assert_int_equal(reload_request(&master), 0);
     calloc_fails = false;
@@ -55,9 +56,8 @@ static void reload_without_memory_leaves_no_stream(void **state)
     assert_int_equal(master.life.state, LIFE_serving);
 }
 
-static void renewals_wait_for_another_change(void **state)
+TEST(renewals_wait_for_another_change)
 {
-    (void)state;
     for (int other = 0; other < LIFE_STATES; other++) {
         if (other == LIFE_serving)
             continue;
@@ -76,14 +76,4 @@ static void renewals_wait_for_another_change(void **state)
     assert_int_equal(master.life.state, LIFE_reloading);
     assert_ptr_equal(master.reload.previous, master.config);
     assert_int_equal(master.reload.renewal, RENEWAL_ROOTS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reload_without_memory_leaves_no_stream, begin, end),
-        cmocka_unit_test_setup_teardown(renewals_wait_for_another_change, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Who may write to the run directory and to the directories above it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/master/pid_file.h"
+
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +36,8 @@ static int remove_directories(void **state)
     return rmdir(top);
 }
 
+const struct test_fixture test_fixture = {make_directories, remove_directories};
+
 static void expect_refusal(const char *words, const char *advice)
 {
     assert_int_equal(run_dir_prepare(run, why, sizeof(why)), -1);
@@ -48,22 +45,20 @@ static void expect_refusal(const char *words, const char *advice)
         fail_msg("no '%s' and '%s' in '%s'", words, advice, why);
 }
 
-static void directory_is_created(void **state)
+TEST(directory_is_created)
 {
     struct stat status;
 
-    (void)state;
     assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
     assert_int_equal(stat(run, &status), 0);
     assert_int_equal(status.st_mode & 0022, 0);
     assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
 }
 
-static void directory_that_others_may_write_is_refused(void **state)
+TEST(directory_that_others_may_write_is_refused)
 {
     static const mode_t modes[] = {0775, 0757, 0777, 01777};
 
-    (void)state;
     assert_int_equal(mkdir(run, 0755), 0);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         assert_int_equal(chmod(run, modes[i]), 0);
@@ -73,9 +68,8 @@ static void directory_that_others_may_write_is_refused(void **state)
     assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
 }
 
-static void directory_above_must_be_sticky_if_others_may_write(void **state)
+TEST(directory_above_must_be_sticky_if_others_may_write)
 {
-    (void)state;
     assert_int_equal(chmod(middle, 0777), 0);
     expect_refusal("replace the run directory", "chmod go-w");
     assert_int_equal(chmod(middle, 0770), 0);
@@ -84,17 +78,15 @@ static void directory_above_must_be_sticky_if_others_may_write(void **state)
     assert_int_equal(run_dir_prepare(run, why, sizeof(why)), 0);
 }
 
-static void symbolic_link_is_no_run_directory(void **state)
+TEST(symbolic_link_is_no_run_directory)
 {
-    (void)state;
     assert_int_equal(symlink("/tmp", run), 0);
     expect_refusal("is not a directory owned by this user", "server.run_dir");
 }
 
 /* Only root can play the other user. */
-static void directories_of_another_user_are_refused(void **state)
+TEST(directories_of_another_user_are_refused)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     assert_int_equal(mkdir(run, 0755), 0);
@@ -105,11 +97,10 @@ static void directories_of_another_user_are_refused(void **state)
     expect_refusal(middle, "(uid 65534)");
 }
 
-static void link_of_another_user_above_is_refused(void **state)
+TEST(link_of_another_user_above_is_refused)
 {
     char target[80];
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     snprintf(target, sizeof(target), "%s/target", top);
@@ -120,19 +111,4 @@ static void link_of_another_user_above_is_refused(void **state)
     expect_refusal(middle, "(uid 65534)");
     assert_int_equal(rmdir(run), 0);
     assert_int_equal(rmdir(target), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directories, remove_directories)
-    const struct CMUnitTest tests[] = {
-        TEST(directory_is_created),
-        TEST(directory_that_others_may_write_is_refused),
-        TEST(directory_above_must_be_sticky_if_others_may_write),
-        TEST(symbolic_link_is_no_run_directory),
-        TEST(directories_of_another_user_are_refused),
-        TEST(link_of_another_user_above_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static uint64_t killed_after(unsigned step_s, enum answers answers)
     return 0;
 }
 
-static void hung_worker_is_killed(void **state)
+TEST(hung_worker_is_killed)
 {
     static const struct {
         const char *what;
@@ -137,7 +137,6 @@ static void hung_worker_is_killed(void **state)
         {"leaves thread by thread", WORKER_LEAVING, THREAD_IS_SILENT, false, DRAIN_S + GRACE_S + 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t second;
 
@@ -155,11 +154,10 @@ static void hung_worker_is_killed(void **state)
     }
 }
 
-static void worker_with_too_many_threads_is_killed(void **state)
+TEST(worker_with_too_many_threads_is_killed)
 {
     enum { MOST = SCENE_THREADS + SEGMENT_OFFLOAD_THREADS + 8 };
 
-    (void)state;
 #ifdef __SANITIZE_THREAD__ /* it adds a thread to each process */
     skip();
 #endif
@@ -172,9 +170,8 @@ static void worker_with_too_many_threads_is_killed(void **state)
     }
 }
 
-static void timeout_of_0_kills_no_worker(void **state)
+TEST(timeout_of_0_kills_no_worker)
 {
-    (void)state;
     open_scene(WORKER_STARTING, 1);
     master.config->workers_heartbeat_timeout = 0;
     assert_int_equal(killed_after(1, NONE_ANSWERS), 0);
@@ -182,17 +179,17 @@ static void timeout_of_0_kills_no_worker(void **state)
 }
 
 /* More than five seconds between two checks: the master was suspended. */
-static void time_of_a_suspension_does_not_count(void **state)
+TEST(time_of_a_suspension_does_not_count)
 {
     enum { STEP_S = 6 };
-    (void)state;
+
     open_scene(WORKER_STARTING, 1);
     assert_int_equal(killed_after(STEP_S, NONE_ANSWERS), 0);
     close_scene();
 }
 
 /* A worker that has left its connections finishes responses, with a limit only if there is one. */
-static void worker_that_left_may_finish(void **state)
+TEST(worker_that_left_may_finish)
 {
     static const struct {
         uint32_t reload_timeout_s;
@@ -200,7 +197,6 @@ static void worker_that_left_may_finish(void **state)
         bool late;    /* after an hour there is a warning */
     } cases[] = {{0, 0, false}, {0, 0, true}, {SECONDS + 1, 0, false}, {SECONDS - 2, 1, false}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         open_scene(WORKER_LEAVING, 1);
         worker->left = true;
@@ -219,17 +215,4 @@ static void worker_that_left_may_finish(void **state)
         assert_int_equal(worker->finishing, cases[i].finishes > 0);
         close_scene();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hung_worker_is_killed),
-        cmocka_unit_test(worker_with_too_many_threads_is_killed),
-        cmocka_unit_test(timeout_of_0_kills_no_worker),
-        cmocka_unit_test(worker_that_left_may_finish),
-        cmocka_unit_test(time_of_a_suspension_does_not_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,14 +9,8 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "daemon/http/date.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <jansson.h>
 #include <stdio.h>
@@ -42,6 +36,8 @@ static int remove_segment(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {make_segment, remove_segment};
 
 /* The response to REQUEST, which the caller frees. */
 static char *response_to(const char *request, enum answer_kind expected)
@@ -112,11 +108,10 @@ static void expect_get(const char *target, int status, const char *body)
     expect(request, status, body);
 }
 
-static void health_is_the_heartbeat_of_the_master(void **state)
+TEST(health_is_the_heartbeat_of_the_master)
 {
     _Atomic uint64_t *beat = &segment_master(&segment)->heartbeat_ns;
 
-    (void)state;
     atomic_store(beat, clock_monotonic_ns());
     expect_get("/healthz", 200, "ok\n");
     atomic_store(beat, clock_monotonic_ns() + 3600 * NS_PER_S); /* after the clock was read */
@@ -133,9 +128,8 @@ static void make_worker(uint32_t slot, enum worker_state state)
     atomic_store(&worker->state, state);
 }
 
-static void readiness_needs_one_worker_and_no_stop(void **state)
+TEST(readiness_needs_one_worker_and_no_stop)
 {
-    (void)state;
     expect_get("/readyz", 503, "no worker serves\n");
     make_worker(1, WORKER_STARTING);
     expect_get("/readyz", 503, "no worker serves\n");
@@ -145,19 +139,17 @@ static void readiness_needs_one_worker_and_no_stop(void **state)
     expect_get("/readyz", 503, "the server is stopping\n");
 }
 
-static void query_does_not_belong_to_the_path(void **state)
+TEST(query_does_not_belong_to_the_path)
 {
-    (void)state;
     expect_get("/readyz?verbose", 503, "no worker serves\n");
     expect_get("/ready", 404, "404 Not Found\n");
     expect_get("/readyz/", 404, "404 Not Found\n");
 }
 
-static void only_get_and_head_are_methods(void **state)
+TEST(only_get_and_head_are_methods)
 {
     char *response;
 
-    (void)state;
     response = response_to("HEAD /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
     expect_status(response, 503);
     expect_field(response, "\r\nContent-Length: 17\r\n");
@@ -170,7 +162,7 @@ static void only_get_and_head_are_methods(void **state)
 }
 
 /* A name that an attacker can make resolve to this address is refused. */
-static void host_is_an_address_or_a_name_of_the_server(void **state)
+TEST(host_is_an_address_or_a_name_of_the_server)
 {
     static const struct {
         const char *host;
@@ -182,7 +174,6 @@ static void host_is_an_address_or_a_name_of_the_server(void **state)
         {"one.example.x", 421}, {"e.example", 421},      {"127.0.0.1.evil.example", 421},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char request[128], *response;
 
@@ -195,12 +186,11 @@ static void host_is_an_address_or_a_name_of_the_server(void **state)
     expect("GET /readyz HTTP/1.0\r\n\r\n", 503, "no worker serves\n");
 }
 
-static void stream_has_no_length_and_begins_with_an_event(void **state)
+TEST(stream_has_no_length_and_begins_with_an_event)
 {
     static const char get[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char *response;
 
-    (void)state;
     response = response_to(get, ANSWER_STREAM);
     expect_status(response, 200);
     expect_field(response, "\r\nContent-Type: text/event-stream\r\n");
@@ -215,13 +205,12 @@ static void stream_has_no_length_and_begins_with_an_event(void **state)
     expect_get("/readyz", 503, "no worker serves\n");
 }
 
-static void incomplete_and_invalid_heads_are_told_apart(void **state)
+TEST(incomplete_and_invalid_heads_are_told_apart)
 {
     static char request[REQUEST_BYTES];
     char *response = NULL;
     size_t length;
 
-    (void)state;
     assert_int_equal(answer_request(&setup, "GET / HT", 8, &response, &length), ANSWER_INCOMPLETE);
     assert_null(response);
     expect("GET / HTTP/1.1\r\n\r\n", 400, "400 Bad Request\n"); /* without Host */
@@ -232,23 +221,21 @@ static void incomplete_and_invalid_heads_are_told_apart(void **state)
     free(response);
 }
 
-static void date_has_the_format_of_http(void **state)
+TEST(date_has_the_format_of_http)
 {
     char *response = response_to("GET /readyz HTTP/1.0\r\n\r\n", ANSWER_WHOLE);
     const char *date = strstr(response, "\r\nDate: ");
 
-    (void)state;
     assert_non_null(date);
     assert_memory_equal(date + strlen("\r\nDate: ") + HTTP_DATE_BYTES - 4, " GMT\r\n", 6);
     free(response);
 }
 
 /* Lengths around that of the longest text of an address. */
-static void host_longer_than_an_address_is_not_one(void **state)
+TEST(host_longer_than_an_address_is_not_one)
 {
     char host[80], request[160];
 
-    (void)state;
     for (int length = 60; length <= 70; length++) {
         memset(host, '1', (size_t)length);
         host[length] = '\0';
@@ -261,13 +248,12 @@ static void host_longer_than_an_address_is_not_one(void **state)
 }
 
 /* The buffer of a connection has no room for more. */
-static void head_that_fills_the_buffer_is_431(void **state)
+TEST(head_that_fills_the_buffer_is_431)
 {
     static char request[ANSWER_REQUEST_MAX];
     char *response = NULL;
     size_t begin, length;
 
-    (void)state;
     begin = (size_t)snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
     memset(request + begin, 'x', sizeof(request) - begin);
     assert_int_equal(answer_request(&setup, request, sizeof(request) - 2, &response, &length),
@@ -278,12 +264,11 @@ static void head_that_fills_the_buffer_is_431(void **state)
     free(response);
 }
 
-static void status_ends_with_a_line_end(void **state)
+TEST(status_ends_with_a_line_end)
 {
     char *response =
         response_to("GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
 
-    (void)state;
     expect_status(response, 200);
     expect_field(response, "\r\nContent-Type: application/json\r\n");
     assert_string_equal(response + strlen(response) - 2, "}\n");
@@ -324,12 +309,11 @@ static const char *string(const json_t *object, const char *member)
     return json_string_value(json_object_get(object, member));
 }
 
-static void server_is_described(void **state)
+TEST(server_is_described)
 {
     struct segment_master *master = segment_master(&segment);
     json_t *event;
 
-    (void)state;
     segment.header.started_ns = clock_wall_ns() - 200 * NS_PER_S;
     atomic_store(&master->generation, 3);
     atomic_store(&master->workers_wanted, 2);
@@ -348,12 +332,11 @@ static void server_is_described(void **state)
     json_decref(event);
 }
 
-static void responses_are_counted_by_class(void **state)
+TEST(responses_are_counted_by_class)
 {
     json_t *event, *expected = json_pack("[i, i, i, i]", 5, 1, 6, 2);
     segment_metrics *metrics;
 
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     metrics = &segment_thread(&segment, 0)->metrics;
     metric_add(*metrics, METRIC_responses_200, 5);
@@ -370,13 +353,12 @@ static void responses_are_counted_by_class(void **state)
     json_decref(event);
 }
 
-static void latency_is_that_of_the_last_sample(void **state)
+TEST(latency_is_that_of_the_last_sample)
 {
     struct segment_sample *sample = segment_sample(&segment, 4);
     uint32_t bucket = histogram_index(NS_PER_MS) >> HISTOGRAM_COARSE_SHIFT;
     json_t *event, *latency;
 
-    (void)state;
     atomic_store(&sample->latency[bucket], 98);
     atomic_store(&sample->latency[histogram_index(200 * NS_PER_S) >> HISTOGRAM_COARSE_SHIFT], 2);
     atomic_store(&sample->latency_max_ns, 200 * NS_PER_S);
@@ -411,12 +393,11 @@ static json_t *thread_of(const json_t *event, size_t i)
 }
 
 /* Slot 0 has no memory, and slot 1 no thread. */
-static void only_threads_in_use_are_listed(void **state)
+TEST(only_threads_in_use_are_listed)
 {
     struct segment_thread *block;
     json_t *event;
 
-    (void)state;
     use_thread(1, SEGMENT_NO_WORKER, 0);
     use_thread(3, 1, 1);
     block = segment_thread(&segment, 3);
@@ -437,12 +418,11 @@ static void only_threads_in_use_are_listed(void **state)
 }
 
 /* The workers write them, and may have been taken over. */
-static void invalid_activity_is_none(void **state)
+TEST(invalid_activity_is_none)
 {
     struct segment_activity *activity;
     json_t *event;
 
-    (void)state;
     use_thread(0, 0, 0);
     activity = &segment_thread(&segment, 0)->activity;
     segment_activity_work(activity, THREAD_STATE_STARTING, 1, "/page", 5);
@@ -457,30 +437,4 @@ static void invalid_activity_is_none(void **state)
     assert_string_equal(string(thread_of(event, 0), "state"), thread_state_table[0].name);
     assert_string_equal(string(thread_of(event, 0), "work"), "");
     json_decref(event);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(health_is_the_heartbeat_of_the_master),
-        TEST(readiness_needs_one_worker_and_no_stop),
-        TEST(query_does_not_belong_to_the_path),
-        TEST(only_get_and_head_are_methods),
-        TEST(host_is_an_address_or_a_name_of_the_server),
-        TEST(stream_has_no_length_and_begins_with_an_event),
-        TEST(date_has_the_format_of_http),
-        TEST(host_longer_than_an_address_is_not_one),
-        TEST(head_that_fills_the_buffer_is_431),
-        TEST(status_ends_with_a_line_end),
-        TEST(incomplete_and_invalid_heads_are_told_apart),
-        TEST(server_is_described),
-        TEST(responses_are_counted_by_class),
-        TEST(latency_is_that_of_the_last_sample),
-        TEST(only_threads_in_use_are_listed),
-        TEST(invalid_activity_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

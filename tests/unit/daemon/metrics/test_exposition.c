@@ -4,14 +4,8 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_reader.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +31,8 @@ static int end(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static void expose(enum exposition_format format)
 {
@@ -69,12 +65,11 @@ static void expect_absent(const char *part)
         fail_msg("'%s' in: %s", part, text);
 }
 
-static void server_is_described(void **state)
+TEST(server_is_described)
 {
     struct segment_master *master = segment_master(&segment);
     char line[256];
 
-    (void)state;
     segment.header.started_ns = 5 * NS_PER_S + 7;
     atomic_store(&master->heartbeat_ns, clock_monotonic_ns() + 3600 * NS_PER_S); /* read earlier */
     atomic_store(&master->generation, 3);
@@ -103,9 +98,8 @@ static void server_is_described(void **state)
     expect_absent("\nwebserverd_heartbeat_age_seconds 0.000000000\n");
 }
 
-static void formats_name_a_counter_differently(void **state)
+TEST(formats_name_a_counter_differently)
 {
-    (void)state;
     metric_add(segment_master(&segment)->metrics, METRIC_workers_started, 9);
     expose(EXPOSITION_PROMETHEUS);
     expect_line("# TYPE webserverd_workers_started_total counter");
@@ -126,9 +120,8 @@ static void formats_name_a_counter_differently(void **state)
 }
 
 /* A slot of an earlier master only, one of both, and what it counted in slots that are gone. */
-static void counters_continue_those_of_earlier_masters(void **state)
+TEST(counters_continue_those_of_earlier_masters)
 {
-    (void)state;
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(segment_reserve_earlier(&segment, i), 0);
     metric_set(segment_earlier(&segment, 0), METRIC_requests, 1);
@@ -156,9 +149,8 @@ static void counters_continue_those_of_earlier_masters(void **state)
 }
 
 /* Worker 1 with its second thread; the others have no memory. */
-static void only_slots_with_memory_have_samples(void **state)
+TEST(only_slots_with_memory_have_samples)
 {
-    (void)state;
     assert_int_equal(segment_reserve_worker(&segment, 1), 0);
     assert_int_equal(segment_reserve_thread(&segment, 3), 0);
     metric_add(segment_thread(&segment, 3)->metrics, METRIC_requests, 8);
@@ -176,9 +168,8 @@ static void only_slots_with_memory_have_samples(void **state)
     expect_absent("_bucket");
 }
 
-static void queue_waits_are_a_histogram_by_worker(void **state)
+TEST(queue_waits_are_a_histogram_by_worker)
 {
-    (void)state;
     assert_int_equal(segment_reserve_worker(&segment, 0), 0);
     assert_int_equal(segment_reserve_worker(&segment, 1), 0);
     expose(EXPOSITION_PROMETHEUS);
@@ -193,9 +184,8 @@ static void queue_waits_are_a_histogram_by_worker(void **state)
     expect_absent("{worker=\"0\",le");
 }
 
-static void status_without_a_response_is_left_out(void **state)
+TEST(status_without_a_response_is_left_out)
 {
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     metric_add(segment_thread(&segment, 0)->metrics, METRIC_responses_404, 1);
     expose(EXPOSITION_PROMETHEUS);
@@ -205,11 +195,10 @@ static void status_without_a_response_is_left_out(void **state)
     expect_absent("webserverd_responses_404");
 }
 
-static void values_in_a_divided_bucket_count_above_the_bound(void **state)
+TEST(values_in_a_divided_bucket_count_above_the_bound)
 {
     struct histogram *latency;
 
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 2), 0);
     latency = segment_latency_of(&segment, 2);
     histogram_record(&latency[0], 0);
@@ -231,11 +220,10 @@ static void values_in_a_divided_bucket_count_above_the_bound(void **state)
     expect_absent("outcome=\"error\"");
 }
 
-static void host_without_a_request_has_no_histogram(void **state)
+TEST(host_without_a_request_has_no_histogram)
 {
     struct segment_host_counts *counts;
 
-    (void)state;
     assert_int_equal(segment_reserve_thread(&segment, 0), 0);
     assert_int_equal(segment_reserve_hosts(&segment, HOSTS), 0);
     expose(EXPOSITION_PROMETHEUS);
@@ -272,11 +260,10 @@ static void host_without_a_request_has_no_histogram(void **state)
 }
 
 /* A name of a certificate may contain anything. */
-static void label_of_a_certificate_is_escaped(void **state)
+TEST(label_of_a_certificate_is_escaped)
 {
     struct certificate_copy one = {.not_after_s = 4000}, two = {.not_after_s = 5000};
 
-    (void)state;
     expose(EXPOSITION_PROMETHEUS);
     expect_absent("certificate_not_after");
     snprintf(one.names, sizeof(one.names), "%s", "one.example  !~\"\\");
@@ -292,23 +279,4 @@ static void label_of_a_certificate_is_escaped(void **state)
     expect_line(CERTIFICATE "\"1\",host=\"a?b?c?\"} 5000");
     expect_absent("host=\"\"");
     expect_absent("certificate=\"2\"");
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(server_is_described),
-        TEST(counters_continue_those_of_earlier_masters),
-        TEST(formats_name_a_counter_differently),
-        TEST(only_slots_with_memory_have_samples),
-        TEST(status_without_a_response_is_left_out),
-        TEST(queue_waits_are_a_histogram_by_worker),
-        TEST(values_in_a_divided_bucket_count_above_the_bound),
-        TEST(host_without_a_request_has_no_histogram),
-        TEST(label_of_a_certificate_is_escaped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,8 @@
 
 #include "common/instance.h"
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <crypt.h>
 #include <errno.h>
@@ -244,6 +238,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static int count_open(void)
 {
     int count = 0;
@@ -356,11 +352,10 @@ static void use_requests(void)
     }
 }
 
-static void connection_ends_after_the_client_has(void **state)
+TEST(connection_ends_after_the_client_has)
 {
     int before = count_open();
 
-    (void)state;
     assert_int_equal(run(use_requests), EXIT_SUCCESS);
     assert_int_equal(count_open(), before);
     assert_true(calls.ranges_closed > 0);
@@ -380,9 +375,8 @@ static void connect_without_memory(void)
     close(request(health));
 }
 
-static void connection_without_memory_ends(void **state)
+TEST(connection_without_memory_ends)
 {
-    (void)state;
     assert_int_equal(run(connect_without_memory), EXIT_SUCCESS);
 }
 
@@ -402,9 +396,8 @@ static void wait_too_long(void)
     close(answered);
 }
 
-static void request_has_five_seconds(void **state)
+TEST(request_has_five_seconds)
 {
-    (void)state;
     run(wait_too_long);
 }
 
@@ -436,9 +429,8 @@ static void connect_too_many(void)
     assert_int_equal(count_open(), before);
 }
 
-static void further_client_takes_the_place_of_the_oldest(void **state)
+TEST(further_client_takes_the_place_of_the_oldest)
 {
-    (void)state;
     run(connect_too_many);
 }
 
@@ -450,11 +442,10 @@ static void leave_clients(void)
         left[i] = request("");
 }
 
-static void clients_end_with_the_process(void **state)
+TEST(clients_end_with_the_process)
 {
     int before = count_open();
 
-    (void)state;
     assert_int_equal(run(leave_clients), EXIT_SUCCESS);
     assert_int_equal(count_open(), before + (int)ARRAY_LENGTH(left));
     for (size_t k = 0; k < ARRAY_LENGTH(left); k++)
@@ -490,9 +481,8 @@ static void interrupt_calls(void)
     close(fd);
 }
 
-static void transient_error_ends_no_connection(void **state)
+TEST(transient_error_ends_no_connection)
 {
-    (void)state;
     run(interrupt_calls);
 }
 
@@ -521,9 +511,8 @@ static void stream_events(void)
         close(fd[i]);
 }
 
-static void streams_are_limited_and_stay(void **state)
+TEST(streams_are_limited_and_stay)
 {
-    (void)state;
     run(stream_events);
 }
 
@@ -563,9 +552,8 @@ static void end_master_while_clients_wait(void)
     assert_true(calls.ended);
 }
 
-static void clients_that_wait_are_answered_at_the_end(void **state)
+TEST(clients_that_wait_are_answered_at_the_end)
 {
-    (void)state;
     assert_int_equal(run(end_master_while_clients_wait), EXIT_SUCCESS);
 }
 
@@ -589,9 +577,8 @@ static void end_master_with_an_open_request(void)
     close(fd);
 }
 
-static void open_request_delays_the_end_by_seconds(void **state)
+TEST(open_request_delays_the_end_by_seconds)
 {
-    (void)state;
     run(end_master_with_an_open_request);
 }
 
@@ -604,9 +591,8 @@ static void end_master_only(void)
     assert_true(calls.ended);
 }
 
-static void without_clients_it_ends_with_the_master(void **state)
+TEST(without_clients_it_ends_with_the_master)
 {
-    (void)state;
     run(end_master_only);
 }
 
@@ -675,9 +661,8 @@ static void report_failures(void)
     expect_byte(7);
 }
 
-static void failed_logins_are_reported_in_bytes(void **state)
+TEST(failed_logins_are_reported_in_bytes)
 {
-    (void)state;
     config.metrics_logins.count = 1;
     assert_int_equal(run(report_failures), EXIT_SUCCESS);
 }
@@ -711,9 +696,8 @@ static void wait_for_a_password(void)
         event_base_loop(calls.base, EVLOOP_ONCE);
 }
 
-static void wait_for_a_password_is_not_limited(void **state)
+TEST(wait_for_a_password_is_not_limited)
 {
-    (void)state;
     config.metrics_logins.count = 1;
     assert_int_equal(run(wait_for_a_password), EXIT_SUCCESS);
 }
@@ -724,12 +708,11 @@ static void end_at_once(void)
 {
 }
 
-static void failed_start_is_a_failure(void **state)
+TEST(failed_start_is_a_failure)
 {
     int before = count_open();
     struct sigaction action;
 
-    (void)state;
     config.server_user = "no such user";
     assert_int_equal(run(end_at_once), EXIT_FAILURE);
     config.server_user = "";
@@ -756,9 +739,8 @@ static void log_in_without_a_thread(void)
     close(fd);
 }
 
-static void login_without_a_thread_is_answered_503(void **state)
+TEST(login_without_a_thread_is_answered_503)
 {
-    (void)state;
     config.metrics_logins.count = 1;
     assert_int_equal(run(log_in_without_a_thread), EXIT_SUCCESS);
 }
@@ -769,26 +751,4 @@ static int open_permits(void **state)
     return sem_init(&permits, 0, 0);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(connection_ends_after_the_client_has),
-        TEST(connection_without_memory_ends),
-        TEST(request_has_five_seconds),
-        TEST(further_client_takes_the_place_of_the_oldest),
-        TEST(clients_end_with_the_process),
-        TEST(transient_error_ends_no_connection),
-        TEST(streams_are_limited_and_stay),
-        TEST(clients_that_wait_are_answered_at_the_end),
-        TEST(open_request_delays_the_end_by_seconds),
-        TEST(without_clients_it_ends_with_the_master),
-        TEST(failed_logins_are_reported_in_bytes),
-        TEST(wait_for_a_password_is_not_limited),
-        TEST(login_without_a_thread_is_answered_503),
-        TEST(failed_start_is_a_failure),
-    };
-
-    return cmocka_run_group_tests(tests, open_permits, NULL);
-}
+const struct test_fixture test_group_fixture = {open_permits, NULL};

@@ -91,6 +91,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static uint64_t failed_logins(void)
 {
     return metric_get(segment_master(&segment)->metrics, METRIC_metrics_logins_failed);
@@ -114,12 +116,11 @@ static void check(uint64_t now_ns)
 
 /* Failed logins and signs of life */
 
-static void bytes_are_numbers_of_failed_logins(void **state)
+TEST(bytes_are_numbers_of_failed_logins)
 {
     static const uint8_t bytes[] = {3, 0, 200};
     int fd = connect_process();
 
-    (void)state;
     assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
     check(BEGIN_NS);
     assert_int_equal(failed_logins(), 203);
@@ -132,12 +133,11 @@ static void bytes_are_numbers_of_failed_logins(void **state)
 }
 
 /* The socket holds back the rest. */
-static void flood_is_read_in_parts(void **state)
+TEST(flood_is_read_in_parts)
 {
     uint8_t bytes[150];
     int fd = connect_process();
 
-    (void)state;
     memset(bytes, 1, sizeof(bytes));
     assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
     check(BEGIN_NS);
@@ -149,11 +149,10 @@ static void flood_is_read_in_parts(void **state)
     metrics_process_free(&process);
 }
 
-static void only_a_byte_is_a_sign_of_life(void **state)
+TEST(only_a_byte_is_a_sign_of_life)
 {
     int fd = connect_process();
 
-    (void)state;
     process.child.heard_ns = BEGIN_NS;
     check(BEGIN_NS + 1);
     assert_int_equal(process.child.heard_ns, BEGIN_NS);
@@ -167,12 +166,11 @@ static void only_a_byte_is_a_sign_of_life(void **state)
     metrics_process_free(&process);
 }
 
-static void failed_logins_are_logged_once_a_minute(void **state)
+TEST(failed_logins_are_logged_once_a_minute)
 {
     uint64_t first_ns = BEGIN_NS + NS_PER_S;
     int fd = connect_process();
 
-    (void)state;
     check(BEGIN_NS);
     assert_int_equal(event_count(), 0);
     assert_int_equal(write(fd, "\5", 1), 1);
@@ -196,11 +194,10 @@ static void failed_logins_are_logged_once_a_minute(void **state)
     metrics_process_free(&process);
 }
 
-static void without_a_process_nothing_is_read(void **state)
+TEST(without_a_process_nothing_is_read)
 {
     int fd = connect_process();
 
-    (void)state;
     process.child.pid = 0;
     assert_int_equal(write(fd, "\1", 1), 1);
     check(BEGIN_NS);
@@ -235,12 +232,11 @@ static void expect_end(pid_t pid, int expected)
     assert_int_equal(status, expected);
 }
 
-static void process_runs_until_its_socket_ends(void **state)
+TEST(process_runs_until_its_socket_ends)
 {
     int before = open_descriptors();
     pid_t pid = start();
 
-    (void)state;
     assert_int_equal(shown_pid, pid);
     assert_int_equal(open_descriptors(), before + 1);
     start();
@@ -251,11 +247,10 @@ static void process_runs_until_its_socket_ends(void **state)
     expect_end(pid, 0);
 }
 
-static void failed_start_leaves_nothing_open(void **state)
+TEST(failed_start_leaves_nothing_open)
 {
     int before = open_descriptors();
 
-    (void)state;
     no_sockets = true;
     metrics_process_start(&process, &setup, after_fork, &process);
     assert_string_equal(last_event(), "cannot start the metrics process: Too many open files");
@@ -276,11 +271,10 @@ static void failed_start_leaves_nothing_open(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
-static void silent_process_is_killed_once(void **state)
+TEST(silent_process_is_killed_once)
 {
     pid_t pid = start();
 
-    (void)state;
     process.child.heard_ns = BEGIN_NS;
     metrics_process_check(&process, 1000, 0, BEGIN_NS + NS_PER_S);
     assert_int_equal(event_count(), 0);
@@ -293,12 +287,11 @@ static void silent_process_is_killed_once(void **state)
     metrics_process_free(&process);
 }
 
-static void end_of_the_process_is_counted(void **state)
+TEST(end_of_the_process_is_counted)
 {
     int before = open_descriptors();
     pid_t pid = start();
 
-    (void)state;
     assert_int_equal(kill(pid, SIGKILL), 0);
     expect_end(pid, SIGKILL);
     assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
@@ -313,11 +306,10 @@ static void end_of_the_process_is_counted(void **state)
     assert_int_equal(process.child.backoff.failures, 1);
 }
 
-static void released_process_ends_without_a_message(void **state)
+TEST(released_process_ends_without_a_message)
 {
     pid_t pid = start();
 
-    (void)state;
     process.child.backoff.failures = 3;
     metrics_process_release(&process);
     assert_int_equal(process.leaving, pid);
@@ -347,11 +339,10 @@ static pid_t start_one_that_stays(void)
     return pid;
 }
 
-static void second_release_kills_the_first_process(void **state)
+TEST(second_release_kills_the_first_process)
 {
     pid_t first = start_one_that_stays(), second;
 
-    (void)state;
     process.leaving = first;
     second = start();
     interruptions = 2;
@@ -363,20 +354,4 @@ static void second_release_kills_the_first_process(void **state)
     assert_int_equal(process.leaving, 0);
     assert_int_equal(waitpid(second, NULL, WNOHANG), -1);
     metrics_process_kill(&process);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_are_numbers_of_failed_logins),     TEST(flood_is_read_in_parts),
-        TEST(only_a_byte_is_a_sign_of_life),          TEST(failed_logins_are_logged_once_a_minute),
-        TEST(without_a_process_nothing_is_read),      TEST(process_runs_until_its_socket_ends),
-        TEST(failed_start_leaves_nothing_open),       TEST(silent_process_is_killed_once),
-        TEST(end_of_the_process_is_counted),          TEST(released_process_ends_without_a_message),
-        TEST(second_release_kills_the_first_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

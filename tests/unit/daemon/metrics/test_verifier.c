@@ -7,13 +7,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/http1/request_parser.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <crypt.h>
 #include <errno.h>
@@ -100,6 +94,8 @@ static int end(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 static void permit(int count)
 {
     for (int i = 0; i < count; i++)
@@ -153,30 +149,27 @@ static enum login_verdict verify(const char *credentials)
     return judge(&login, credentials);
 }
 
-static void verified_password_is_remembered(void **state)
+TEST(verified_password_is_remembered)
 {
     struct login login = new_login(2);
 
-    (void)state;
     assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
     assert_int_equal(judge(&login, ANN_RIGHT), LOGIN_GOOD); /* without the thread */
     assert_int_equal(failures, 0);
 }
 
-static void failed_login_is_counted(void **state)
+TEST(failed_login_is_counted)
 {
-    (void)state;
     assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
     assert_int_equal(verify(BEN_RIGHT), LOGIN_NONE); /* another user stands in */
     assert_int_equal(verify(ANN_WRONG), LOGIN_NONE); /* not remembered */
     assert_int_equal(failures, 3);
 }
 
-static void passwords_that_wait_are_limited(void **state)
+TEST(passwords_that_wait_are_limited)
 {
     struct login logins[VERIFIER_WAITING_MAX + 1];
 
-    (void)state;
     for (int i = 0; i < VERIFIER_WAITING_MAX; i++) {
         logins[i] = new_login(1);
         assert_int_equal(judge(&logins[i], ANN_WRONG), LOGIN_WAITING);
@@ -191,11 +184,10 @@ static void passwords_that_wait_are_limited(void **state)
     assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD); /* all of them have left their places */
 }
 
-static void cancelled_login_is_counted_but_not_resumed(void **state)
+TEST(cancelled_login_is_counted_but_not_resumed)
 {
     struct login cancelled = new_login(1);
 
-    (void)state;
     assert_int_equal(judge(&cancelled, ANN_WRONG), LOGIN_WAITING);
     login_cancel(&cancelled);
     assert_null(cancelled.verification);
@@ -208,7 +200,7 @@ static void cancelled_login_is_counted_but_not_resumed(void **state)
 }
 
 /* With one failure a minute. */
-static void wait_of_a_limited_client_is_rounded_up(void **state)
+TEST(wait_of_a_limited_client_is_rounded_up)
 {
     static const struct {
         uint64_t left_ns; /* of the minute */
@@ -216,7 +208,6 @@ static void wait_of_a_limited_client_is_rounded_up(void **state)
     } cases[] = {{60 * NS_PER_S, 60}, {NS_PER_S + 1, 2}, {NS_PER_S, 1}, {1, 1}};
     uint64_t failed_ns = now_ns;
 
-    (void)state;
     verifier_stop(verifier);
     verifier = start(1);
     assert_non_null(verifier);
@@ -233,11 +224,10 @@ static void wait_of_a_limited_client_is_rounded_up(void **state)
     assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
 }
 
-static void client_that_fails_often_is_limited(void **state)
+TEST(client_that_fails_often_is_limited)
 {
     struct login same = new_login(1), other = new_login(2);
 
-    (void)state;
     for (int i = 0; i < FAILURES_A_MINUTE; i++)
         assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
     assert_int_equal(judge(&same, ANN_RIGHT), LOGIN_LIMITED);
@@ -246,11 +236,10 @@ static void client_that_fails_often_is_limited(void **state)
     run_until_resumed(FAILURES_A_MINUTE + 1);
 }
 
-static void login_without_a_thread_is_busy(void **state)
+TEST(login_without_a_thread_is_busy)
 {
     struct login login = new_login(1);
 
-    (void)state;
     thread_error = EAGAIN;
     assert_int_equal(judge(&login, ANN_RIGHT), LOGIN_BUSY);
     assert_null(login.verification);
@@ -265,19 +254,4 @@ static int open_base(void **state)
     return base != NULL && sem_init(&permits, 0, 0) == 0 ? 0 : -1;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(verified_password_is_remembered),
-        TEST(failed_login_is_counted),
-        TEST(passwords_that_wait_are_limited),
-        TEST(cancelled_login_is_counted_but_not_resumed),
-        TEST(wait_of_a_limited_client_is_rounded_up),
-        TEST(client_that_fails_often_is_limited),
-        TEST(login_without_a_thread_is_busy),
-    };
-
-    return cmocka_run_group_tests(tests, open_base, NULL);
-}
+const struct test_fixture test_group_fixture = {open_base, NULL};

@@ -1,12 +1,7 @@
 #include "daemon/sandbox/identity.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -104,12 +99,11 @@ static struct identity found(const char *user, const char *group, uid_t self)
     return identity;
 }
 
-static void root_without_user_runs_workers_as_nobody(void **state)
+TEST(root_without_user_runs_workers_as_nobody)
 {
     const struct passwd *nobody = getpwnam("nobody");
     struct identity identity = found("", "", ROOT);
 
-    (void)state;
     assert_non_null(nobody);
     assert_true(identity.changes);
     assert_int_equal(identity.uid, nobody->pw_uid);
@@ -117,38 +111,35 @@ static void root_without_user_runs_workers_as_nobody(void **state)
     assert_string_equal(identity.user, "nobody");
 }
 
-static void user_is_found_by_name_and_number(void **state)
+TEST(user_is_found_by_name_and_number)
 {
     struct identity by_name = found("daemon", "", ROOT), by_number;
     char number[16];
 
-    (void)state;
     snprintf(number, sizeof(number), "%u", by_name.uid);
     by_number = found(number, "", ROOT);
     assert_int_equal(by_number.uid, by_name.uid);
     assert_string_equal(by_number.user, "daemon");
 }
 
-static void group_overrides_primary_group(void **state)
+TEST(group_overrides_primary_group)
 {
     struct identity identity = found("daemon", "root", ROOT);
 
-    (void)state;
     assert_int_equal(identity.gid, 0);
     assert_int_not_equal(identity.uid, 0);
 }
 
-static void without_root_identity_is_unchanged(void **state)
+TEST(without_root_identity_is_unchanged)
 {
     const struct passwd *daemon = getpwnam("daemon");
 
-    (void)state;
     assert_false(found("", "", SOMEBODY).changes);
     assert_non_null(daemon);
     assert_false(found("daemon", "", daemon->pw_uid).changes);
 }
 
-static void unusable_identity_is_an_error(void **state)
+TEST(unusable_identity_is_an_error)
 {
     static const struct {
         const char *user, *group;
@@ -163,7 +154,6 @@ static void unusable_identity_is_an_error(void **state)
         {"", "daemon", SOMEBODY, true, "only root"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct identity identity;
         struct identity_fault fault;
@@ -175,7 +165,7 @@ static void unusable_identity_is_an_error(void **state)
     }
 }
 
-static void only_a_decimal_id_is_looked_up_as_a_number(void **state)
+TEST_WITH(only_a_decimal_id_is_looked_up_as_a_number, use_database, use_system_database)
 {
     static const struct {
         const char *text;
@@ -191,7 +181,6 @@ static void only_a_decimal_id_is_looked_up_as_a_number(void **state)
         {"x7", false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct identity user, group;
         struct identity_fault fault;
@@ -225,12 +214,11 @@ static void expect_fault(const char *what)
     assert_memory_equal(fault.text, message, strlen(message));
 }
 
-static void failed_lookup_is_not_an_unknown_name(void **state)
+TEST_WITH(failed_lookup_is_not_an_unknown_name, use_database, use_system_database)
 {
     static const int unknown[] = {0, ENOENT, ESRCH, EBADF, EPERM},
                      failed[] = {EIO, EMFILE, ENFILE, ENOMEM};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(unknown); i++) {
         database.error = unknown[i];
         expect_fault("unknown");
@@ -241,13 +229,12 @@ static void failed_lookup_is_not_an_unknown_name(void **state)
     }
 }
 
-static void user_name_that_does_not_fit_is_an_error(void **state)
+TEST_WITH(user_name_that_does_not_fit_is_an_error, use_database, use_system_database)
 {
     char name[IDENTITY_NAME_MAX + 1];
     struct identity identity;
     struct identity_fault fault;
 
-    (void)state;
     memset(name, 'n', sizeof(name));
     name[IDENTITY_NAME_MAX] = '\0';
     database.name = name;
@@ -258,12 +245,11 @@ static void user_name_that_does_not_fit_is_an_error(void **state)
     assert_string_equal(found("1", "", ROOT).user, name);
 }
 
-static void check_reports_which_name_is_at_fault(void **state)
+TEST(check_reports_which_name_is_at_fault)
 {
     bool group_at_fault = true;
     char why[128] = "", start[8];
 
-    (void)state;
     assert_int_equal(identity_check("", "", &group_at_fault, why, sizeof(why)), 0);
     assert_string_equal(why, "");
     assert_int_equal(identity_check("no-such-user", "", &group_at_fault, why, sizeof(why)), -1);
@@ -305,9 +291,8 @@ static void expect_success_in_child(int (*step)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void taken_identity_cannot_be_undone(void **state)
+TEST(taken_identity_cannot_be_undone)
 {
-    (void)state;
     expect_success_in_child(become_nobody);
 }
 
@@ -339,9 +324,8 @@ static int become_nobody_with_inheritable_capability(void)
     return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_BIND_SERVICE, 0, 0);
 }
 
-static void inheritable_and_ambient_capabilities_are_dropped(void **state)
+TEST(inheritable_and_ambient_capabilities_are_dropped)
 {
-    (void)state;
     expect_success_in_child(become_nobody_with_inheritable_capability);
 }
 
@@ -380,9 +364,8 @@ static int fail_to_clear_ambient_set(void)
 }
 
 /* Linux before 4.3 has no ambient capabilities. */
-static void ambient_capabilities_may_be_missing_but_not_stay(void **state)
+TEST(ambient_capabilities_may_be_missing_but_not_stay)
 {
-    (void)state;
     expect_success_in_child(drop_without_ambient_set);
     expect_success_in_child(fail_to_clear_ambient_set);
 }
@@ -421,9 +404,8 @@ static int check_with_capabilities_and_without_capset(void)
     return identity_check_switch() != 0 && errno == EPERM ? 0 : 26;
 }
 
-static void without_capabilities_capset_is_not_called(void **state)
+TEST(without_capabilities_capset_is_not_called)
 {
-    (void)state;
     expect_success_in_child(switch_without_capabilities_and_capset);
     expect_success_in_child(check_with_capabilities_and_without_capset);
 }
@@ -447,34 +429,8 @@ static int check_root_without_setresuid(void)
     return identity_check_switch() != 0 && errno == EPERM ? 0 : 31;
 }
 
-static void root_that_may_not_change_its_user_is_refused(void **state)
+TEST(root_that_may_not_change_its_user_is_refused)
 {
-    (void)state;
     expect_success_in_child(check_root_without_setgid);
     expect_success_in_child(check_root_without_setresuid);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(root_without_user_runs_workers_as_nobody),
-        cmocka_unit_test(user_is_found_by_name_and_number),
-        cmocka_unit_test(group_overrides_primary_group),
-        cmocka_unit_test(without_root_identity_is_unchanged),
-        cmocka_unit_test(unusable_identity_is_an_error),
-        cmocka_unit_test_setup_teardown(only_a_decimal_id_is_looked_up_as_a_number, use_database,
-                                        use_system_database),
-        cmocka_unit_test_setup_teardown(failed_lookup_is_not_an_unknown_name, use_database,
-                                        use_system_database),
-        cmocka_unit_test_setup_teardown(user_name_that_does_not_fit_is_an_error, use_database,
-                                        use_system_database),
-        cmocka_unit_test(check_reports_which_name_is_at_fault),
-        cmocka_unit_test(taken_identity_cannot_be_undone),
-        cmocka_unit_test(inheritable_and_ambient_capabilities_are_dropped),
-        cmocka_unit_test(ambient_capabilities_may_be_missing_but_not_stay),
-        cmocka_unit_test(without_capabilities_capset_is_not_called),
-        cmocka_unit_test(root_that_may_not_change_its_user_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 
 #include "common/macros.h"
 #include "daemon/sandbox/seccomp.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,6 +89,8 @@ static int remove_home(void **state)
     rmdir(readable);
     return rmdir(home);
 }
+
+const struct test_fixture test_group_fixture = {make_home, remove_home};
 
 /* An operation in the sandbox. Returns 0 if it succeeded, or an errno. */
 typedef int attempt(int directory);
@@ -243,11 +240,10 @@ static bool can(bool landlock, bool seccomp)
     return features.built && (!landlock || features.landlock > 0) && (!seccomp || features.seccomp);
 }
 
-static void operations_of_serving_succeed(void **state)
+TEST(operations_of_serving_succeed)
 {
     static attempt *const attempts[] = {read_inside, make_a_thread, allocate_much};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
         int status = in_sandbox(attempts[i]);
 
@@ -256,11 +252,10 @@ static void operations_of_serving_succeed(void **state)
     }
 }
 
-static void file_outside_is_denied(void **state)
+TEST(file_outside_is_denied)
 {
     static attempt *const attempts[] = {open_outside, open_outside_by_dots, list_the_root};
 
-    (void)state;
     if (!can(true, false))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
@@ -271,13 +266,12 @@ static void file_outside_is_denied(void **state)
     }
 }
 
-static void unlisted_system_call_kills_the_process(void **state)
+TEST(unlisted_system_call_kills_the_process)
 {
     static attempt *const attempts[] = {make_a_socket,   start_a_program,        make_a_process,
                                         map_a_program,   make_memory_executable, become_root,
                                         raise_its_limits};
 
-    (void)state;
     if (!can(false, true))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
@@ -344,9 +338,8 @@ static int call_on_parent(int directory)
         (int)syscall(next_call->number, argument[0], argument[1], argument[2], argument[3]));
 }
 
-static void no_process_can_act_on_another(void **state)
+TEST(no_process_can_act_on_another)
 {
-    (void)state;
     if (!can(false, true))
         skip();
     for (int role = 0; role < SANDBOX_ROLES; role++)
@@ -369,7 +362,7 @@ static int call_number(int directory)
     return result_of((int)syscall(number_to_call, directory, "inside", 0, 0, 0));
 }
 
-static void system_call_that_changes_files_kills_the_process(void **state)
+TEST(system_call_that_changes_files_kills_the_process)
 {
     static const long numbers[] = {
         SYS_ftruncate,
@@ -403,7 +396,6 @@ static void system_call_that_changes_files_kills_the_process(void **state)
         SYS_unshare,
     };
 
-    (void)state;
     if (!can(false, true))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
@@ -448,11 +440,10 @@ static int call_on_a_socket(int directory)
     return 0;
 }
 
-static void call_that_harms_other_holders_of_a_socket_kills_the_process(void **state)
+TEST(call_that_harms_other_holders_of_a_socket_kills_the_process)
 {
     int pair[2];
 
-    (void)state;
     if (!can(false, true))
         skip();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -479,11 +470,10 @@ static int free_a_shared_page(int directory)
     return result_of(madvise(shared_page, 4096, MADV_REMOVE));
 }
 
-static void freeing_shared_memory_kills_the_process(void **state)
+TEST(freeing_shared_memory_kills_the_process)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     shared_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -501,13 +491,12 @@ static int open_with_flags(int directory)
     return result_of(openat(directory, "inside", flags_to_open, 0600));
 }
 
-static void opening_a_file_for_more_than_reading_kills_the_process(void **state)
+TEST(opening_a_file_for_more_than_reading_kills_the_process)
 {
     static const int flags[] = {O_WRONLY,  O_RDWR,   O_CREAT | O_RDWR,
                                 O_CREAT,   O_TRUNC,  O_APPEND,
                                 O_TMPFILE, O_DIRECT, O_CREAT | O_EXCL | O_CLOEXEC};
 
-    (void)state;
     if (!can(false, true))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(flags); i++) {
@@ -529,11 +518,10 @@ static int open_by_openat2(int directory)
 }
 
 /* As on a kernel whose Landlock does not control all flags. */
-static void openat2_is_missing_where_its_flags_are_not_controlled(void **state)
+TEST(openat2_is_missing_where_its_flags_are_not_controlled)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     assert_int_equal(seccomp_prepare(SANDBOX_WORKER, false), 0);
@@ -552,11 +540,10 @@ static int append_to_open_file(int directory)
     return result_of((int)write(open_file, "text", 4));
 }
 
-static void open_file_cannot_grow(void **state)
+TEST(open_file_cannot_grow)
 {
     int status;
 
-    (void)state;
     if (!can(false, false))
         skip();
     open_file = open(outside, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -568,14 +555,13 @@ static void open_file_cannot_grow(void **state)
 }
 
 /* The files in /proc of a process that is not dumpable belong to root. */
-static void other_processes_of_its_user_cannot_read_its_memory(void **state)
+TEST(other_processes_of_its_user_cannot_read_its_memory)
 {
     int pair[2], status, directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat files;
     char path[32], byte;
     pid_t child;
 
-    (void)state;
     if (!can(false, false))
         skip();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -620,11 +606,10 @@ static int call_as_i386_on_a_thread(int directory)
     return pthread_join(thread, NULL);
 }
 
-static void foreign_system_call_kills_the_process(void **state)
+TEST(foreign_system_call_kills_the_process)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     status = in_sandbox(call_as_i386_on_a_thread);
@@ -653,11 +638,10 @@ static int misbehave_on_a_thread(int directory)
     return pthread_join(thread, NULL);
 }
 
-static void unlisted_call_in_a_thread_kills_the_process(void **state)
+TEST(unlisted_call_in_a_thread_kills_the_process)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     status = in_sandbox(misbehave_on_a_thread);
@@ -665,12 +649,11 @@ static void unlisted_call_in_a_thread_kills_the_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
-static void descriptors_not_kept_are_closed(void **state)
+TEST(descriptors_not_kept_are_closed)
 {
     int status;
     pid_t child;
 
-    (void)state;
     child = fork();
     if (child == 0) {
         int high = fcntl(STDERR_FILENO, F_DUPFD, 200);
@@ -723,9 +706,8 @@ static int close_others(void)
                : 1;
 }
 
-static void descriptors_are_closed_without_close_range(void **state)
+TEST(descriptors_are_closed_without_close_range)
 {
-    (void)state;
     expect_success_if_call_fails(close_others, SCMP_SYS(close_range), ENOSYS, NULL);
 }
 
@@ -736,9 +718,8 @@ static int expect_no_close(void)
     return sandbox_close_others(keep, ARRAY_LENGTH(keep)) == -1 && errno == EPERM ? 0 : 1;
 }
 
-static void failed_close_is_reported(void **state)
+TEST(failed_close_is_reported)
 {
-    (void)state;
     expect_success_if_call_fails(expect_no_close, SCMP_SYS(close_range), EPERM, NULL);
 }
 
@@ -748,13 +729,12 @@ static int prepare(void)
 }
 
 /* Linux 6.3 to 6.5 with sysctl vm.memfd_noexec = 2; and before 6.3, which do not know the flag. */
-static void filter_is_built_whatever_memory_files_the_kernel_allows(void **state)
+TEST(filter_is_built_whatever_memory_files_the_kernel_allows)
 {
     enum { NOEXEC_SEAL = 8 };
     const struct scmp_arg_cmp without = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, 0),
                               with = SCMP_CMP(1, SCMP_CMP_MASKED_EQ, NOEXEC_SEAL, NOEXEC_SEAL);
 
-    (void)state;
     expect_success_if_call_fails(prepare, SCMP_SYS(memfd_create), EACCES, &without);
     expect_success_if_call_fails(prepare, SCMP_SYS(memfd_create), EINVAL, &with);
 }
@@ -768,22 +748,20 @@ static int count_open(void)
     return count;
 }
 
-static void preparing_a_filter_leaves_no_descriptor_open(void **state)
+TEST(preparing_a_filter_leaves_no_descriptor_open)
 {
     int before = count_open();
 
-    (void)state;
     if (!can(false, true))
         skip();
     assert_int_equal(seccomp_prepare(SANDBOX_WORKER, true), 0);
     assert_int_equal(count_open(), before);
 }
 
-static void failed_export_of_a_filter_is_an_error(void **state)
+TEST(failed_export_of_a_filter_is_an_error)
 {
     int before = count_open();
 
-    (void)state;
     if (!can(false, true))
         skip();
     export_error = ECANCELED;
@@ -807,12 +785,11 @@ static void use_memory_up(void)
 }
 
 /* A worker may replace one that died for lack of memory, so entering must not allocate. */
-static void entering_needs_no_memory(void **state)
+TEST(entering_needs_no_memory)
 {
     int status;
     pid_t child;
 
-    (void)state;
     if (!can(true, true))
         skip();
     child = fork();
@@ -836,11 +813,10 @@ static int abort_itself(int directory)
 }
 
 /* The filter was prepared by another process, with another PID. */
-static void process_can_signal_itself(void **state)
+TEST(process_can_signal_itself)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     status = in_sandbox(abort_itself);
@@ -866,9 +842,8 @@ static int read_inside_by_path(int path)
 }
 
 /* Such as /etc/resolv.conf, but not a key beside it. */
-static void single_file_may_be_read(void **state)
+TEST(single_file_may_be_read)
 {
-    (void)state;
     if (!can(true, false))
         skip();
     assert_int_equal(in_sandbox_of(SANDBOX_ACME, outside, read_outside), 0);
@@ -905,11 +880,10 @@ static int make_an_internet_socket(int path)
     return result_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-static void acme_process_connects_to_no_local_service(void **state)
+TEST(acme_process_connects_to_no_local_service)
 {
     int status;
 
-    (void)state;
     if (!can(false, true))
         skip();
     assert_int_equal(in_sandbox_of(SANDBOX_ACME, readable, make_an_internet_socket), 0);
@@ -941,9 +915,8 @@ static bool enter_with_secrets(enum sandbox_role role)
            (proxy[0] != '\0') == (role == SANDBOX_ACME);
 }
 
-static void environment_of_the_master_is_overwritten(void **state)
+TEST(environment_of_the_master_is_overwritten)
 {
-    (void)state;
     for (int role = 0; role < SANDBOX_ROLES; role++) {
         int status;
         pid_t child = fork();
@@ -953,38 +926,4 @@ static void environment_of_the_master_is_overwritten(void **state)
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_of_serving_succeed),
-        cmocka_unit_test(file_outside_is_denied),
-        cmocka_unit_test(unlisted_system_call_kills_the_process),
-        cmocka_unit_test(no_process_can_act_on_another),
-        cmocka_unit_test(unlisted_call_in_a_thread_kills_the_process),
-        cmocka_unit_test(system_call_that_changes_files_kills_the_process),
-        cmocka_unit_test(call_that_harms_other_holders_of_a_socket_kills_the_process),
-        cmocka_unit_test(freeing_shared_memory_kills_the_process),
-        cmocka_unit_test(opening_a_file_for_more_than_reading_kills_the_process),
-        cmocka_unit_test(openat2_is_missing_where_its_flags_are_not_controlled),
-        cmocka_unit_test(open_file_cannot_grow),
-        cmocka_unit_test(other_processes_of_its_user_cannot_read_its_memory),
-        cmocka_unit_test(filter_is_built_whatever_memory_files_the_kernel_allows),
-        cmocka_unit_test(preparing_a_filter_leaves_no_descriptor_open),
-        cmocka_unit_test(failed_export_of_a_filter_is_an_error),
-#ifdef __x86_64__
-        cmocka_unit_test(foreign_system_call_kills_the_process),
-#endif
-        cmocka_unit_test(entering_needs_no_memory),
-        cmocka_unit_test(process_can_signal_itself),
-        cmocka_unit_test(single_file_may_be_read),
-        cmocka_unit_test(acme_process_connects_to_no_local_service),
-        cmocka_unit_test(environment_of_the_master_is_overwritten),
-        cmocka_unit_test(descriptors_not_kept_are_closed),
-        cmocka_unit_test(descriptors_are_closed_without_close_range),
-        cmocka_unit_test(failed_close_is_reported),
-    };
-
-    return cmocka_run_group_tests(tests, make_home, remove_home);
 }

@@ -6,13 +6,8 @@
 
 #include "common/macros.h"
 #include "daemon/base/events.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,6 +226,8 @@ static int close_segment(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {open_segment, close_segment};
+
 /* The text of the last event since the last call. */
 static const char *event_of_child(void)
 {
@@ -257,6 +254,8 @@ static int end(void **state)
     (void)state;
     return munmap(record, sizeof(*record));
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 /* Records the state of this process. */
 static void look_at_itself(void)
@@ -337,12 +336,11 @@ static void expect_features(int landlock, unsigned int seccomp, const char *text
     assert_int_equal(sandbox_config_system.sandbox_is_complete(), complete);
 }
 
-static void only_sanitizer_builds_have_no_features(void **state)
+TEST(only_sanitizer_builds_have_no_features)
 {
     struct sandbox_features features = sandbox_features();
     char line[64];
 
-    (void)state;
     assert_int_equal(features.built, BUILT);
     if (BUILT)
         return;
@@ -354,9 +352,8 @@ static void only_sanitizer_builds_have_no_features(void **state)
     assert_false(sandbox_config_system.sandbox_is_complete());
 }
 
-static void features_are_those_of_the_kernel(void **state)
+TEST(features_are_those_of_the_kernel)
 {
-    (void)state;
     skip_unless_built();
     expect_features(0, 3, "no Landlock, seccomp", false, false);
     expect_features(1, 3, "Landlock 1, seccomp", true, false);
@@ -382,9 +379,8 @@ static void expect_filters(uint32_t count, bool openat2)
     assert_int_equal(record->openat2, openat2);
 }
 
-static void filter_of_each_role_is_prepared(void **state)
+TEST(filter_of_each_role_is_prepared)
 {
-    (void)state;
     skip_unless_built();
     expect_filters(SANDBOX_ROLES, true);
     kernel.landlock = 3;
@@ -395,9 +391,8 @@ static void filter_of_each_role_is_prepared(void **state)
     expect_filters(0, false);
 }
 
-static void first_filter_that_fails_is_an_error(void **state)
+TEST(first_filter_that_fails_is_an_error)
 {
-    (void)state;
     skip_unless_built();
     kernel.filter = ENOMEM;
     in_child(prepare);
@@ -441,9 +436,8 @@ static void expect_ruleset(int landlock, size_t size, struct ruleset rights)
 }
 
 /* An older kernel rejects unknown rights, and a newer one allows what is not named. */
-static void every_right_of_the_version_is_restricted(void **state)
+TEST(every_right_of_the_version_is_restricted)
 {
-    (void)state;
     skip_unless_built();
     expect_ruleset(1, SIZE_1, (struct ruleset){0x1fff, 0, 0});
     expect_ruleset(2, SIZE_1, (struct ruleset){0x3fff, 0, 0});
@@ -454,9 +448,8 @@ static void every_right_of_the_version_is_restricted(void **state)
     expect_ruleset(7, SIZE_6, (struct ruleset){0xffff, 3, 3});
 }
 
-static void kernel_without_landlock_restricts_no_files(void **state)
+TEST(kernel_without_landlock_restricts_no_files)
 {
-    (void)state;
     skip_unless_built();
     kernel.landlock = 0;
     in_child(restrict_worker);
@@ -466,9 +459,8 @@ static void kernel_without_landlock_restricts_no_files(void **state)
     assert_int_equal(record->no_new_privs, 1);
 }
 
-static void directories_of_a_worker_are_readable(void **state)
+TEST(directories_of_a_worker_are_readable)
 {
-    (void)state;
     skip_unless_built();
     in_child(restrict_worker);
     assert_int_equal(record->rules, 2);
@@ -479,9 +471,8 @@ static void directories_of_a_worker_are_readable(void **state)
     assert_int_equal(count_left_open(), count_open()); /* the ruleset is closed */
 }
 
-static void acme_process_may_connect_and_write_below_one_directory(void **state)
+TEST(acme_process_may_connect_and_write_below_one_directory)
 {
-    (void)state;
     skip_unless_built();
     for (int landlock = 2; landlock <= 4; landlock++) {
         kernel.landlock = landlock;
@@ -509,18 +500,16 @@ static void expect_failure(int *error, uint32_t rules, uint32_t restrictions)
     assert_int_equal(count_left_open(), count_open());
 }
 
-static void failure_of_landlock_is_an_error(void **state)
+TEST(failure_of_landlock_is_an_error)
 {
-    (void)state;
     skip_unless_built();
     expect_failure(&kernel.ruleset, 0, 0);
     expect_failure(&kernel.rule, 1, 0);
     expect_failure(&kernel.restrict_self, 2, 1);
 }
 
-static void only_a_prepared_filter_is_entered(void **state)
+TEST(only_a_prepared_filter_is_entered)
 {
-    (void)state;
     skip_unless_built();
     in_child(restrict_worker);
     assert_int_equal(record->entered, 0);
@@ -533,11 +522,10 @@ static void only_a_prepared_filter_is_entered(void **state)
     assert_int_equal(record->entered, 0);
 }
 
-static void process_that_writes_files_keeps_their_limit(void **state)
+TEST(process_that_writes_files_keeps_their_limit)
 {
     struct rlimit before;
 
-    (void)state;
     skip_unless_built();
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     in_child(restrict_worker);
@@ -582,9 +570,8 @@ static int close_around_neighbours(void)
     return 0;
 }
 
-static void descriptors_beside_kept_ones_are_closed(void **state)
+TEST(descriptors_beside_kept_ones_are_closed)
 {
-    (void)state;
     in_child(close_around_neighbours);
     assert_int_equal(record->status, 0);
     kernel.close_range = ENOSYS;
@@ -650,9 +637,8 @@ static void expect_open_descriptors(void)
                 record->open[STDERR_FILENO]);
 }
 
-static void process_enters_with_its_descriptors_only(void **state)
+TEST_WITH(process_enters_with_its_descriptors_only, begin_entering, end)
 {
-    (void)state;
     skip_unless_built();
     in_child(enter);
     assert_string_equal(event_of_child(), "");
@@ -671,9 +657,8 @@ static void process_enters_with_its_descriptors_only(void **state)
     assert_int_equal(record->streams_at_null, 3);
 }
 
-static void writable_directory_is_the_last_rule(void **state)
+TEST_WITH(writable_directory_is_the_last_rule, begin_entering, end)
 {
-    (void)state;
     skip_unless_built();
     setup.writable = &writable;
     setup.link_root_count = 0;
@@ -683,9 +668,8 @@ static void writable_directory_is_the_last_rule(void **state)
     assert_int_equal(record->rule[2].access, WRITES | TRUNCATE);
 }
 
-static void process_without_jail_is_not_restricted(void **state)
+TEST_WITH(process_without_jail_is_not_restricted, begin_entering, end)
 {
-    (void)state;
     config.server_jail = JAIL_OFF;
     in_child(enter);
     assert_int_equal(record->status, 0);
@@ -702,11 +686,10 @@ static void expect_event(const char *event)
     assert_string_equal(event_of_child(), event);
 }
 
-static void failure_to_enter_is_logged(void **state)
+TEST_WITH(failure_to_enter_is_logged, begin_entering, end)
 {
     const char *event;
 
-    (void)state;
     kernel.close_range = EPERM;
     expect_event("a worker cannot close the descriptors of the master: Operation not permitted");
     kernel.close_range = 0;
@@ -724,49 +707,18 @@ static void failure_to_enter_is_logged(void **state)
     assert_non_null(strstr(event, ": Resource temporarily unavailable"));
 }
 
-static void failure_to_restrict_is_logged(void **state)
+TEST_WITH(failure_to_restrict_is_logged, begin_entering, end)
 {
-    (void)state;
     skip_unless_built();
     kernel.ruleset = ENOMEM;
     expect_event("a worker cannot enter its sandbox: Cannot allocate memory");
     expect_open_descriptors();
 }
 
-static void missing_directory_of_links_is_an_error(void **state)
+TEST_WITH(missing_directory_of_links_is_an_error, begin_entering, end)
 {
-    (void)state;
     links[1] = "/no/such/directory";
     in_child(enter);
     assert_int_equal(record->status, -1);
     assert_int_equal(record->rulesets, 0);
-}
-
-#define TEST(test)          cmocka_unit_test_setup_teardown(test, begin, end)
-#define TEST_ENTERING(test) cmocka_unit_test_setup_teardown(test, begin_entering, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(features_are_those_of_the_kernel),
-        TEST(only_sanitizer_builds_have_no_features),
-        TEST(filter_of_each_role_is_prepared),
-        TEST(first_filter_that_fails_is_an_error),
-        TEST(every_right_of_the_version_is_restricted),
-        TEST(kernel_without_landlock_restricts_no_files),
-        TEST(directories_of_a_worker_are_readable),
-        TEST(acme_process_may_connect_and_write_below_one_directory),
-        TEST(failure_of_landlock_is_an_error),
-        TEST(only_a_prepared_filter_is_entered),
-        TEST(process_that_writes_files_keeps_their_limit),
-        TEST(descriptors_beside_kept_ones_are_closed),
-        TEST_ENTERING(process_enters_with_its_descriptors_only),
-        TEST_ENTERING(writable_directory_is_the_last_rule),
-        TEST_ENTERING(process_without_jail_is_not_restricted),
-        TEST_ENTERING(failure_to_enter_is_logged),
-        TEST_ENTERING(failure_to_restrict_is_logged),
-        TEST_ENTERING(missing_directory_of_links_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, open_segment, close_segment);
 }

@@ -1,14 +1,8 @@
 /* Certificates in PEM format, and which hosts they match (RFC 9525 section 6.3). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/managed.h"
+#include "tests/test.h"
 #include "tests/unit/own_directory.h"
 
 #include <openssl/err.h>
@@ -39,7 +33,7 @@ static bool includes(const char *name, const char *other)
     return tls_certificate_includes(&certificate, &of_other);
 }
 
-static void names_match_hosts(void **state)
+TEST(names_match_hosts)
 {
     static const struct {
         const char *pattern, *host;
@@ -74,15 +68,13 @@ static void names_match_hosts(void **state)
         {"example.org", "", TLS_NAME_DIFFERS},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
         if (match(examples[i].pattern, examples[i].host) != examples[i].match)
             fail_msg("%s for %s", examples[i].pattern, examples[i].host);
 }
 
-static void names_include_names(void **state)
+TEST(names_include_names)
 {
-    (void)state;
     assert_true(includes("example.org", "EXAMPLE.org"));
     assert_true(includes("*.example.org", "*.example.org"));
     assert_true(includes("*.example.org", "www.example.org"));
@@ -90,13 +82,12 @@ static void names_include_names(void **state)
     assert_false(includes("*.example.org", "example.org"));
 }
 
-static void every_name_counts(void **state)
+TEST(every_name_counts)
 {
     char *names[] = {"*.example.org", "www.example.org", "example.com"};
     const struct tls_certificate all = {.name = names, .name_count = 3};
     const struct tls_certificate two = {.name = names + 1, .name_count = 2}, none = {0};
 
-    (void)state;
     assert_int_equal(tls_certificate_match(&all, "a.example.org"), TLS_NAME_BY_WILDCARD);
     assert_int_equal(tls_certificate_match(&all, "www.example.org"), TLS_NAME_EQUAL);
     assert_int_equal(tls_certificate_match(&none, "www.example.org"), TLS_NAME_DIFFERS);
@@ -105,7 +96,7 @@ static void every_name_counts(void **state)
     assert_false(tls_certificate_includes(&all, &none));
 }
 
-static void authority_is_recognized(void **state)
+TEST(authority_is_recognized)
 {
     static const struct {
         const char *constraints, *usage;
@@ -123,7 +114,6 @@ static void authority_is_recognized(void **state)
     };
     EVP_PKEY *key = EVP_EC_gen("P-256");
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         X509 *certificate = X509_new();
 
@@ -176,9 +166,8 @@ static int remove_directory(void **state)
 }
 
 /* Its alternative names have addresses, too. */
-static void text_has_a_chain_and_names(void **state)
+TEST_WITH(text_has_a_chain_and_names, make_directory, remove_directory)
 {
-    (void)state;
     for (int more = 0; more < 3; more++) {
         struct tls_certificate certificate = {0};
 
@@ -194,7 +183,7 @@ static void text_has_a_chain_and_names(void **state)
     }
 }
 
-static void unusable_text_is_explained(void **state)
+TEST_WITH(unusable_text_is_explained, make_directory, remove_directory)
 {
     static const struct {
         const char *text, *why;
@@ -207,7 +196,6 @@ static void unusable_text_is_explained(void **state)
          "file.pem: bad base64 decode", 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct tls_certificate certificate = {0};
         const char *text = repeat(cases[i].text, cases[i].certificates);
@@ -218,20 +206,4 @@ static void unusable_text_is_explained(void **state)
         assert_int_equal(ERR_peek_error(), 0);
         tls_certificate_free(&certificate);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_match_hosts),
-        cmocka_unit_test(names_include_names),
-        cmocka_unit_test(every_name_counts),
-        cmocka_unit_test(authority_is_recognized),
-        cmocka_unit_test_setup_teardown(text_has_a_chain_and_names, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(unusable_text_is_explained, make_directory,
-                                        remove_directory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,13 @@
  * The certificates that the master holds: files of the administrator, and what a confined child that
  * was taken over may leave instead of a certificate.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/messages.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/checked_certificate.h"
 #include "daemon/tls/managed.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -82,6 +76,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static struct certificate_set *load(void)
 {
     return certificate_set_load(&config, -1, why, sizeof(why));
@@ -117,12 +113,11 @@ static void count_one(void *owner, const struct tls_description *description)
     ++*(int *)owner;
 }
 
-static void certificate_is_described(void **state)
+TEST(certificate_is_described)
 {
     struct certificate_set *set = load();
     int described = 0;
 
-    (void)state;
     assert_non_null(set);
     certificate_set_describe(set, count_one, &described);
     assert_int_equal(described, 1);
@@ -131,12 +126,11 @@ static void certificate_is_described(void **state)
 }
 
 /* An administrator's file that is too large, missing or a directory, and a certificate without a key. */
-static void unusable_file_is_reported(void **state)
+TEST(unusable_file_is_reported)
 {
     static char missing[] = "/nonexistent", root[] = "/";
     char expected[PATH_MAX + 128];
 
-    (void)state;
     keys[0] = missing;
     assert_null(load());
     assert_string_equal(why, "[tls] certificate: /nonexistent: No such file or directory");
@@ -157,14 +151,13 @@ static void unusable_file_is_reported(void **state)
 }
 
 /* Lines of spaces before the certificate. */
-static void largest_file_is_read_whole(void **state)
+TEST(largest_file_is_read_whole)
 {
     char text[8192];
     FILE *file = fopen(files.certificate, "r");
     size_t length = fread(text, 1, sizeof(text), file);
     struct certificate_set *set;
 
-    (void)state;
     fclose(file);
     file = fopen(files.certificate, "w");
     for (size_t i = length; i < CERTIFICATE_FILE_BYTES_MAX; i++)
@@ -177,13 +170,12 @@ static void largest_file_is_read_whole(void **state)
 }
 
 /* Without blocking, as for renewals. */
-static void loading_can_be_continued(void **state)
+TEST(loading_can_be_continued)
 {
     struct certificate_loading *loading = certificate_loading_new(&config, -1, why, sizeof(why));
     struct certificate_set *set;
     enum certificate_progress progress;
 
-    (void)state;
     assert_non_null(loading);
     while ((progress = certificate_loading_continue(loading, false, why, sizeof(why))) ==
            CERTIFICATES_LOADING) {
@@ -199,11 +191,10 @@ static void loading_can_be_continued(void **state)
     certificate_set_free(set);
 }
 
-static void loading_can_be_abandoned(void **state)
+TEST(loading_can_be_abandoned)
 {
     struct certificate_loading *loading = certificate_loading_new(&config, -1, why, sizeof(why));
 
-    (void)state;
     assert_non_null(loading);
     assert_false(certificate_loading_reaped(loading, getpid(), 0));
     assert_false(certificate_loading_reaped(NULL, getpid(), 0));
@@ -258,7 +249,7 @@ static void read_all(void *owner, const struct tls_description *description)
     assert_true(description->not_before_s >= 0 && description->not_after_s >= 0);
 }
 
-static void forged_result_is_refused_or_harmless(void **state)
+TEST(forged_result_is_refused_or_harmless)
 {
     static const struct {
         void (*alter)(struct checked_certificate *head);
@@ -266,7 +257,6 @@ static void forged_result_is_refused_or_harmless(void **state)
     } cases[] = {{claim_more_chain, true}, {claim_most, true},   {claim_less, true},
                  {move_bounds, false},     {merge_names, false}, {change_texts_and_times, false}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct certificate_set *set;
         size_t bytes = 0;
@@ -293,12 +283,11 @@ static void alter_obtained(struct checked_certificate *head)
         claim_most(head);
 }
 
-static void forged_result_of_an_obtained_one_sets_it_aside(void **state)
+TEST(forged_result_of_an_obtained_one_sets_it_aside)
 {
     struct certificate_set *set;
     int described = 0;
 
-    (void)state;
     append_to_certificate(files.key);
     append_to_certificate(files.certificate);
     append_to_certificate(files.certificate);
@@ -312,25 +301,10 @@ static void forged_result_of_an_obtained_one_sets_it_aside(void **state)
     certificate_set_free(set);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 static int prepare_sandbox(void **state)
 {
     (void)state;
     return sandbox_prepare();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(certificate_is_described),
-        TEST(unusable_file_is_reported),
-        TEST(largest_file_is_read_whole),
-        TEST(loading_can_be_continued),
-        TEST(loading_can_be_abandoned),
-        TEST(forged_result_is_refused_or_harmless),
-        TEST(forged_result_of_an_obtained_one_sets_it_aside),
-    };
-
-    return cmocka_run_group_tests(tests, prepare_sandbox, NULL);
-}
+const struct test_fixture test_group_fixture = {prepare_sandbox, NULL};

@@ -1,13 +1,7 @@
 /* A confined child: what it leaves, how it ends, and that it never keeps the master waiting. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/confined.h"
+#include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 
 #include <fcntl.h>
@@ -81,41 +75,36 @@ static bool write_much(void *argument, char *why, size_t size)
     return false;
 }
 
-static void work_succeeds_or_fails(void **state)
+TEST(work_succeeds_or_fails)
 {
-    (void)state;
     assert_int_equal(run(read_file), CONFINED_DONE);
     assert_string_equal(confined.why, "");
     assert_int_equal(run(give_reason), CONFINED_REFUSED);
     assert_string_equal(confined.why, "a.pem: bad");
 }
 
-static void crash_is_a_refusal(void **state)
+TEST(crash_is_a_refusal)
 {
-    (void)state;
     assert_int_equal(run(crash), CONFINED_REFUSED);
     assert_memory_equal(confined.why, "a.pem: ended the process that reads it by signal ", 49);
 }
 
 /* Before, the master waited for it for ever. */
-static void child_that_only_looks_ended_is_killed(void **state)
+TEST(child_that_only_looks_ended_is_killed)
 {
-    (void)state;
     assert_int_equal(run(close_and_sleep), CONFINED_REFUSED);
 }
 
-static void long_report_is_cut(void **state)
+TEST(long_report_is_cut)
 {
-    (void)state;
     assert_int_equal(run(write_much), CONFINED_REFUSED);
     assert_int_equal(strlen(confined.why), sizeof(confined.why) - 1);
 }
 
-static void child_that_runs_can_be_left(void **state)
+TEST(child_that_runs_can_be_left)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), pair[2];
 
-    (void)state;
     assert_int_equal(pipe(pair), 0);
     assert_int_equal(confined_start(&confined, &config, "a.pem", pair, 2, close_and_sleep, &fd), 0);
     confined_abandon(&confined);
@@ -131,15 +120,4 @@ static int prepare(void **state)
     return sandbox_prepare();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_succeeds_or_fails),
-        cmocka_unit_test(crash_is_a_refusal),
-        cmocka_unit_test(child_that_only_looks_ended_is_killed),
-        cmocka_unit_test(long_report_is_cut),
-        cmocka_unit_test(child_that_runs_can_be_left),
-    };
-
-    return cmocka_run_group_tests(tests, prepare, NULL);
-}
+const struct test_fixture test_group_fixture = {prepare, NULL};

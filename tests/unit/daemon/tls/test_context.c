@@ -2,18 +2,12 @@
  * Certificates that a worker gets in a file: it serves what the master has loaded, with the private
  * key or with that of the keys process, and many renewals leave nothing behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/memory_file.h"
 #include "daemon/base/messages.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/context.h"
 #include "daemon/tls/managed.h"
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <openssl/x509v3.h>
@@ -53,6 +47,8 @@ static int end(void **state)
     }
     return rmdir(directory);
 }
+
+const struct test_fixture test_group_fixture = {begin, end};
 
 static size_t count_descriptors(void)
 {
@@ -118,11 +114,10 @@ static void expect_handshake(const struct tls_context *context, const char *name
     SSL_CTX_free(client_side);
 }
 
-static void many_renewals_leave_nothing(void **state)
+TEST(many_renewals_leave_nothing)
 {
     size_t before;
 
-    (void)state;
     for (int remote = 0; remote < 2; remote++) {
         struct certificate_set *set;
         struct tls_context *used;
@@ -154,12 +149,11 @@ static void many_renewals_leave_nothing(void **state)
 }
 
 /* The handshake keeps the certificates that it has begun with. */
-static void context_lives_as_long_as_its_references(void **state)
+TEST(context_lives_as_long_as_its_references)
 {
     struct certificate_set *set;
     struct tls_context *received;
 
-    (void)state;
     config.tls_keys_process = false;
     set = load();
     received = tls_context_hold(use(set));
@@ -169,7 +163,7 @@ static void context_lives_as_long_as_its_references(void **state)
     tls_context_free(received);
 }
 
-static void file_that_ends_early_is_refused(void **state)
+TEST(file_that_ends_early_is_refused)
 {
     struct certificate_set *set = load();
     struct message_certificates message;
@@ -177,7 +171,6 @@ static void file_that_ends_early_is_refused(void **state)
     char bytes[16384];
     ssize_t length = pread(file, bytes, sizeof(bytes), 0);
 
-    (void)state;
     assert_true(length > 0);
     for (ssize_t i = 0; i < length; i += 97) {
         assert_int_equal(pwrite(part, bytes, (size_t)i, 0), i);
@@ -185,15 +178,4 @@ static void file_that_ends_early_is_refused(void **state)
     }
     close(part);
     certificate_set_free(set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_renewals_leave_nothing),
-        cmocka_unit_test(context_lives_as_long_as_its_references),
-        cmocka_unit_test(file_that_ends_early_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
 }

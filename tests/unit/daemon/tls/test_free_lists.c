@@ -1,12 +1,7 @@
 /* OpenSSL's memory: what a thread frees is what it allocates next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/tls/free_lists.h"
+
+#include "tests/test.h"
 
 #include <malloc.h>
 #include <openssl/crypto.h>
@@ -47,6 +42,8 @@ static int use_lists(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {use_lists, NULL};
+
 /* With AddressSanitizer there are no lists. */
 static void skip_without_lists(void)
 {
@@ -59,11 +56,10 @@ static void skip_without_lists(void)
         skip();
 }
 
-static void next_allocation_of_a_size_is_the_block_freed_last(void **state)
+TEST(next_allocation_of_a_size_is_the_block_freed_last)
 {
     static const size_t lengths[] = {1, 24, 25, 40, 41, 1032, 1033, 1096, 1097, 16712, LARGEST};
 
-    (void)state;
     skip_without_lists();
     for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         size_t length = lengths[i];
@@ -84,9 +80,8 @@ static void next_allocation_of_a_size_is_the_block_freed_last(void **state)
     }
 }
 
-static void block_that_grew_serves_only_what_fits(void **state)
+TEST(block_that_grew_serves_only_what_fits)
 {
-    (void)state;
     skip_without_lists();
     for (size_t length = 1; length < 30000; length = length * 3 / 2 + 1) {
         unsigned char *memory = OPENSSL_malloc(10);
@@ -100,20 +95,18 @@ static void block_that_grew_serves_only_what_fits(void **state)
     }
 }
 
-static void no_bytes_are_no_block(void **state)
+TEST(no_bytes_are_no_block)
 {
-    (void)state;
     assert_null(OPENSSL_malloc(0));
     assert_null(OPENSSL_realloc(OPENSSL_malloc(10), 0));
     OPENSSL_free(NULL);
 }
 
-static void thread_keeps_a_limited_number_of_bytes(void **state)
+TEST(thread_keeps_a_limited_number_of_bytes)
 {
     void *block[BLOCKS];
     int before;
 
-    (void)state;
     skip_without_lists();
     for (int i = 0; i < BLOCKS; i++)
         block[i] = OPENSSL_malloc(LARGE);
@@ -155,12 +148,11 @@ static void *free_passed(void *argument)
     return NULL;
 }
 
-static void blocks_kept_by_a_thread_end_with_it(void **state)
+TEST(blocks_kept_by_a_thread_end_with_it)
 {
     static struct passed passed;
     pthread_t thread;
 
-    (void)state;
     skip_without_lists();
     assert_int_equal(pthread_key_create(&last_words, note_freed), 0);
     for (int i = 0; i < BLOCKS; i++)
@@ -168,17 +160,4 @@ static void blocks_kept_by_a_thread_end_with_it(void **state)
     assert_int_equal(pthread_create(&thread, NULL, free_passed, &passed), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(passed.freed, BLOCKS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(next_allocation_of_a_size_is_the_block_freed_last),
-        cmocka_unit_test(block_that_grew_serves_only_what_fits),
-        cmocka_unit_test(no_bytes_are_no_block),
-        cmocka_unit_test(thread_keeps_a_limited_number_of_bytes),
-        cmocka_unit_test(blocks_kept_by_a_thread_end_with_it),
-    };
-
-    return cmocka_run_group_tests(tests, use_lists, NULL);
 }

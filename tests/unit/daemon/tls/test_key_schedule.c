@@ -2,14 +2,9 @@
 #include "daemon/tls/key_schedule.h"
 
 #include "common/macros.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -99,11 +94,10 @@ static unsigned char *decode(const char *text, size_t *length)
     return result;
 }
 
-static void vectors_of_rfc_8448_match(void **state)
+TEST(vectors_of_rfc_8448_match)
 {
     const char *query = key_schedule_use();
 
-    (void)state;
     assert_non_null(query);
     for (size_t i = 0; i < ARRAY_LENGTH(rfc_steps); i++) {
         const struct rfc_step *step = &rfc_steps[i];
@@ -141,13 +135,12 @@ static void assert_both_derive(const struct derivation_call *call, int result)
         assert_memory_equal(ours, theirs, sizeof(ours));
 }
 
-static void secrets_are_those_of_openssl(void **state)
+TEST(secrets_are_those_of_openssl)
 {
     static const char *const digests[] = {"SHA2-256", "SHA2-384", "SHA256", "SHA384"};
     static const size_t lengths[] = {1, 12, 16, 32, 48, 49, 255 * 32};
     unsigned char key[SECRET_MAX], salt[SECRET_MAX], data[SECRET_MAX];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(digests) * 8; i++) {
         size_t hash = i % 2 == 0 ? 32 : 48;
         struct derivation_call call = {.digest = digests[i % ARRAY_LENGTH(digests)],
@@ -175,7 +168,7 @@ static void secrets_are_those_of_openssl(void **state)
     }
 }
 
-static void invalid_derivations_fail_as_with_openssl(void **state)
+TEST(invalid_derivations_fail_as_with_openssl)
 {
     static const unsigned char secret[256];
     const struct derivation_call valid = {.mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY,
@@ -187,7 +180,6 @@ static void invalid_derivations_fail_as_with_openssl(void **state)
                                           .out_length = 32};
     struct derivation_call call = valid;
 
-    (void)state;
     assert_both_derive(&call, 1);
     call.out_length = 255 * 48 + 1;
     assert_both_derive(&call, 0);
@@ -202,15 +194,4 @@ static void invalid_derivations_fail_as_with_openssl(void **state)
     call = valid;
     call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
     assert_both_derive(&call, 0); /* 32 bytes are no SHA-384 */
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_of_rfc_8448_match),
-        cmocka_unit_test(secrets_are_those_of_openssl),
-        cmocka_unit_test(invalid_derivations_fail_as_with_openssl),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,13 @@
  * Self-signed certificates; those of [acme] in a state directory, and what replaces those that are
  * missing or not usable.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/messages.h"
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/tls/certificate_set.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/private_keys.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -74,6 +68,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 /* Self-signed certificates */
 
 static X509 *read_certificate(void)
@@ -111,13 +107,12 @@ static bool is_critical(const X509 *certificate, int kind)
     return X509_EXTENSION_get_critical(X509_get_ext(certificate, at)) != 0;
 }
 
-static void certificate_is_for_servers(void **state)
+TEST(certificate_is_for_servers)
 {
     X509 *certificate = make(NAME);
     EVP_PKEY *key = read_key();
     int days, seconds;
 
-    (void)state;
     assert_int_equal(X509_get_version(certificate), X509_VERSION_3);
     assert_int_equal(X509_verify(certificate, key), 1);
     assert_int_equal(X509_check_private_key(certificate, key), 1);
@@ -140,22 +135,20 @@ static void certificate_is_for_servers(void **state)
     X509_free(certificate);
 }
 
-static void localhost_is_for_its_addresses_too(void **state)
+TEST(localhost_is_for_its_addresses_too)
 {
     X509 *certificate = make("localhost");
 
-    (void)state;
     assert_int_equal(X509_check_host(certificate, "localhost", 0, 0, NULL), 1);
     assert_int_equal(X509_check_ip_asc(certificate, "127.0.0.1", 0), 1);
     assert_int_equal(X509_check_ip_asc(certificate, "::1", 0), 1);
     X509_free(certificate);
 }
 
-static void name_over_64_bytes_is_not_the_common_name(void **state)
+TEST(name_over_64_bytes_is_not_the_common_name)
 {
     char host[66];
 
-    (void)state;
     memset(host, 'n', sizeof(host));
     host[30] = '.';
     for (size_t length = 64; length <= 65; length++) {
@@ -174,13 +167,12 @@ static void name_over_64_bytes_is_not_the_common_name(void **state)
 }
 
 /* RFC 5280 section 4.1.2.2: a positive number of at most 20 bytes. */
-static void serials_are_positive_and_differ(void **state)
+TEST(serials_are_positive_and_differ)
 {
     enum { COUNT = 16 };
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate[COUNT];
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         BIGNUM *serial;
 
@@ -200,11 +192,10 @@ static void serials_are_positive_and_differ(void **state)
     EVP_PKEY_free(key);
 }
 
-static void invalid_extension_is_refused(void **state)
+TEST(invalid_extension_is_refused)
 {
     X509 *certificate = X509_new();
 
-    (void)state;
     assert_true(self_signed_extend(certificate, NID_key_usage, "digitalSignature"));
     assert_false(self_signed_extend(certificate, NID_key_usage, "nonsense"));
     ERR_clear_error();
@@ -218,11 +209,10 @@ static mode_t mode_of(const char *path)
     return stat(path, &status) == 0 ? status.st_mode : 0;
 }
 
-static void only_the_owner_may_read_the_key(void **state)
+TEST(only_the_owner_may_read_the_key)
 {
     mode_t mask = umask(0);
 
-    (void)state;
     X509_free(make(NAME));
     umask(mask);
     assert_int_equal(mode_of(files.key), S_IFREG | 0600);
@@ -245,9 +235,8 @@ static void assert_empty_file(const char *path)
     assert_int_equal(status.st_size, 0);
 }
 
-static void no_file_is_replaced(void **state)
+TEST(no_file_is_replaced)
 {
-    (void)state;
     self_signed_paths(&files, own_directory, NAME);
     put(files.key);
     assert_int_equal(self_signed_write(&files, own_directory, NAME, why, sizeof(why)), -1);
@@ -262,19 +251,17 @@ static void no_file_is_replaced(void **state)
     assert_int_equal(mode_of(files.key), 0);
 }
 
-static void missing_directory_is_reported(void **state)
+TEST(missing_directory_is_reported)
 {
     char missing[64];
 
-    (void)state;
     snprintf(missing, sizeof(missing), "%s/none", own_directory);
     assert_int_equal(self_signed_write(&files, missing, NAME, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ": No such file or directory (name a directory that exists"));
 }
 
-static void invalid_name_is_reported(void **state)
+TEST(invalid_name_is_reported)
 {
-    (void)state;
     assert_int_equal(self_signed_write(&files, own_directory, "", why, sizeof(why)), -1);
     assert_memory_equal(why, "cannot make a certificate: ", 27);
     assert_int_equal(ERR_peek_error(), 0);
@@ -282,7 +269,7 @@ static void invalid_name_is_reported(void **state)
 }
 
 /* The key has fewer bytes than the certificate. */
-static void unwritten_files_are_removed(void **state)
+TEST(unwritten_files_are_removed)
 {
     static const struct {
         rlim_t bytes;
@@ -290,7 +277,6 @@ static void unwritten_files_are_removed(void **state)
     } cases[] = {{10, NAME ".key: cannot write: File too large"},
                  {400, NAME ".pem: cannot write: File too large"}};
 
-    (void)state;
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct rlimit usual, limit;
@@ -405,9 +391,8 @@ static void expect_certificate(uint32_t i, const char *host)
     X509_free(certificate);
 }
 
-static void missing_certificates_are_self_signed(void **state)
+TEST(missing_certificates_are_self_signed)
 {
-    (void)state;
     assert_int_equal(find(), 0);
     expect_certificate(0, ONE);
     expect_certificate(1, TWO);
@@ -415,13 +400,12 @@ static void missing_certificates_are_self_signed(void **state)
 }
 
 /* The process that owns the directory may write to the file at any time. */
-static void copy_of_an_obtained_certificate_is_used(void **state)
+TEST(copy_of_an_obtained_certificate_is_used)
 {
     EVP_PKEY *obtained_key;
     X509 *obtained, *used;
     FILE *file;
 
-    (void)state;
     obtain(TWO, TWO);
     file = fopen(path_of(TWO ".pem"), "r");
     obtained_key = PEM_read_PrivateKey(file, NULL, NULL, NULL);
@@ -633,7 +617,7 @@ static void write_huge_dsa(void)
     PKCS8_PRIV_KEY_INFO_free(info);
 }
 
-static void unusable_file_is_set_aside(void **state)
+TEST(unusable_file_is_set_aside)
 {
     static const struct {
         void (*write)(void);
@@ -657,7 +641,6 @@ static void unusable_file_is_set_aside(void **state)
         {write_directory, "not a regular file"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         cases[i].write();
         assert_int_equal(find(), 0);
@@ -677,9 +660,8 @@ static void unusable_file_is_set_aside(void **state)
 }
 
 /* As a device, this takes root. */
-static void file_of_another_user_is_set_aside(void **state)
+TEST(file_of_another_user_is_set_aside)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     obtain(TWO, TWO);
@@ -694,9 +676,8 @@ static void file_of_another_user_is_set_aside(void **state)
 }
 
 /* All else starts, and the process can write the file when somebody has removed the directory. */
-static void file_that_cannot_be_renamed_is_reported(void **state)
+TEST(file_that_cannot_be_renamed_is_reported)
 {
-    (void)state;
     assert_int_equal(mkdir(path_of(TWO ".pem.unusable"), 0700), 0);
     put(path_of(TWO ".pem.unusable/file"));
     write_nothing();
@@ -706,18 +687,15 @@ static void file_that_cannot_be_renamed_is_reported(void **state)
     expect_certificate(1, TWO);
 }
 
-static void no_name_needs_no_certificate(void **state)
+TEST(no_name_needs_no_certificate)
 {
     struct message_certificates message;
 
-    (void)state;
     config.acme_names.count = 0;
     assert_int_equal(find(), 0);
     certificate_set_file(set, &message);
     assert_int_equal(message.count, 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static int prepare_sandbox(void **state)
 {
@@ -725,26 +703,4 @@ static int prepare_sandbox(void **state)
     return sandbox_prepare();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(certificate_is_for_servers),
-        TEST(localhost_is_for_its_addresses_too),
-        TEST(name_over_64_bytes_is_not_the_common_name),
-        TEST(serials_are_positive_and_differ),
-        TEST(invalid_extension_is_refused),
-        TEST(only_the_owner_may_read_the_key),
-        TEST(no_file_is_replaced),
-        TEST(missing_directory_is_reported),
-        TEST(invalid_name_is_reported),
-        TEST(unwritten_files_are_removed),
-        TEST(missing_certificates_are_self_signed),
-        TEST(copy_of_an_obtained_certificate_is_used),
-        TEST(unusable_file_is_set_aside),
-        TEST(file_of_another_user_is_set_aside),
-        TEST(file_that_cannot_be_renamed_is_reported),
-        TEST(no_name_needs_no_certificate),
-    };
-
-    return cmocka_run_group_tests(tests, prepare_sandbox, NULL);
-}
+const struct test_fixture test_group_fixture = {prepare_sandbox, NULL};

@@ -1,15 +1,9 @@
 /* Private keys: from the text of a file, and from the file in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/private_keys.h"
+#include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
@@ -62,6 +56,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void write_key(EVP_PKEY *written, const EVP_CIPHER *cipher)
 {
     FILE *file = fmemopen(text, sizeof(text), "w");
@@ -94,11 +90,10 @@ static off_t stored_bytes(void)
     return lseek(keys, 0, SEEK_END);
 }
 
-static void keys_are_read_in_order(void **state)
+TEST(keys_are_read_in_order)
 {
     EVP_PKEY *read[3] = {NULL};
 
-    (void)state;
     add(key);
     add(other);
     assert_int_equal(private_keys_read(keys, read, 2), 0);
@@ -110,11 +105,10 @@ static void keys_are_read_in_order(void **state)
     assert_int_equal(private_keys_read(keys, read, 3), -1);
 }
 
-static void key_of_the_certificate_is_used(void **state)
+TEST(key_of_the_certificate_is_used)
 {
     EVP_PKEY *parsed;
 
-    (void)state;
     write_key(key, NULL);
     parsed = parse();
     assert_int_equal(EVP_PKEY_eq(parsed, key), 1);
@@ -122,7 +116,7 @@ static void key_of_the_certificate_is_used(void **state)
     EVP_PKEY_free(parsed);
 }
 
-static void unusable_key_is_reported(void **state)
+TEST(unusable_key_is_reported)
 {
     static const struct {
         const char *text, *why;
@@ -133,7 +127,6 @@ static void unusable_key_is_reported(void **state)
          "a.key: contains no private key in PEM format"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         ERR_clear_error();
         strcpy(text, cases[i].text);
@@ -152,13 +145,12 @@ static void unusable_key_is_reported(void **state)
     ERR_clear_error();
 }
 
-static void damaged_file_has_no_keys(void **state)
+TEST(damaged_file_has_no_keys)
 {
     const uint32_t too_long = 64 * 1024 + 1;
     EVP_PKEY *read[2] = {NULL};
     off_t bytes;
 
-    (void)state;
     add(key);
     bytes = stored_bytes();
     add(key);
@@ -174,12 +166,11 @@ static void damaged_file_has_no_keys(void **state)
     assert_int_equal(private_keys_read(keys, read, 1), -1);
 }
 
-static void modes_for_others_are_warned_of(void **state)
+TEST(modes_for_others_are_warned_of)
 {
     static const mode_t good[] = {0600, 0640, 0400, 0440};
     static const mode_t bad[] = {0604, 0602, 0601, 0620, 0610, 0644};
 
-    (void)state;
     private_keys_warn(path); /* missing */
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
@@ -198,17 +189,4 @@ static void modes_for_others_are_warned_of(void **state)
     assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
     private_keys_warn(path);
     assert_int_equal(event_count(), ARRAY_LENGTH(bad) + 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(keys_are_read_in_order),         TEST(key_of_the_certificate_is_used),
-        TEST(unusable_key_is_reported),       TEST(damaged_file_has_no_keys),
-        TEST(modes_for_others_are_warned_of),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The sizes of TLS records: small on a new connection and after a pause, then larger. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "daemon/tls/record_size.h"
+#include "tests/test.h"
 
 enum { LARGE = 1024 * 1024 };
 
@@ -27,12 +21,11 @@ static size_t send_all(struct record_size *size, uint64_t now_ns, size_t length,
     return first;
 }
 
-static void records_grow_as_the_connection_warms_up(void **state)
+TEST(records_grow_as_the_connection_warms_up)
 {
     struct record_size size = {0};
     size_t sent = 0, before = 0;
 
-    (void)state;
     while (sent < LARGE) {
         size_t next = record_size_next(&size, NS_PER_S, LARGE);
 
@@ -47,12 +40,11 @@ static void records_grow_as_the_connection_warms_up(void **state)
     assert_int_equal(before, RECORD_MAX_BYTES);
 }
 
-static void small_write_is_one_record(void **state)
+TEST(small_write_is_one_record)
 {
     struct record_size size = {0};
     int records;
 
-    (void)state;
     assert_int_equal(send_all(&size, NS_PER_S, RECORD_SEGMENTS_BYTES, &records),
                      RECORD_SEGMENTS_BYTES);
     assert_int_equal(records, 1);
@@ -61,28 +53,16 @@ static void small_write_is_one_record(void **state)
     assert_int_equal(send_all(&size, NS_PER_S, 1, &records), 1);
 }
 
-static void pause_makes_the_connection_cold(void **state)
+TEST(pause_makes_the_connection_cold)
 {
     const uint64_t pause = RECORD_PAUSE_MS * NS_PER_MS;
     struct record_size size = {0};
     uint64_t now = 10 * NS_PER_S;
     int records;
 
-    (void)state;
     send_all(&size, now, LARGE, &records);
     now += pause;
     assert_int_equal(send_all(&size, now, LARGE, &records), RECORD_MAX_BYTES);
     now += pause + 1;
     assert_int_equal(send_all(&size, now, LARGE, &records), RECORD_SEGMENT_BYTES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_grow_as_the_connection_warms_up),
-        cmocka_unit_test(small_write_is_one_record),
-        cmocka_unit_test(pause_makes_the_connection_cold),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

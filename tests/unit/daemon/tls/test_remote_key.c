@@ -8,14 +8,9 @@
 #include "common/macros.h"
 #include "daemon/base/channel.h"
 #include "daemon/tls/signer.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
@@ -194,6 +189,8 @@ static int free_keys(void **state)
     return 0;
 }
 
+const struct test_fixture test_group_fixture = {make_keys, free_keys};
+
 static EVP_PKEY *make_remote(size_t type)
 {
     EVP_PKEY *key = remote_key_new(own[type], NUMBER);
@@ -248,9 +245,8 @@ static void sign(struct job *job)
     EVP_MD_CTX_free(context);
 }
 
-static void key_is_that_of_the_certificate(void **state)
+TEST(key_is_that_of_the_certificate)
 {
-    (void)state;
     for (size_t i = 0; i < KEY_X25519; i++) {
         EVP_PKEY *key = make_remote(i), *second = make_remote(i);
         EVP_PKEY *other = make_remote(i == KEY_RSA ? KEY_EC : KEY_RSA);
@@ -265,12 +261,11 @@ static void key_is_that_of_the_certificate(void **state)
     }
 }
 
-static void keys_of_one_type_differ(void **state)
+TEST(keys_of_one_type_differ)
 {
     EVP_PKEY *another = EVP_EC_gen("P-256"), *key = make_remote(KEY_EC);
     EVP_PKEY *other = remote_key_new(another, NUMBER);
 
-    (void)state;
     assert_non_null(other);
     assert_int_not_equal(EVP_PKEY_eq(key, other), 1);
     EVP_PKEY_free(other);
@@ -278,14 +273,13 @@ static void keys_of_one_type_differ(void **state)
     EVP_PKEY_free(another);
 }
 
-static void key_of_another_type_is_refused(void **state)
+TEST(key_of_another_type_is_refused)
 {
-    (void)state;
     assert_null(remote_key_new(own[KEY_X25519], NUMBER));
 }
 
 /* Numbers of RFC 8446 section 4.2.3. */
-static void signature_is_requested_by_key_and_scheme(void **state)
+TEST(signature_is_requested_by_key_and_scheme)
 {
     static const struct way ways[] = {
         {KEY_EC, "SHA256", 0, 0x0403},
@@ -301,7 +295,6 @@ static void signature_is_requested_by_key_and_scheme(void **state)
     };
     struct scene scene;
 
-    (void)state;
     open_scene(&scene);
     connect_keys(&scene);
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(ways); i++) {
@@ -327,13 +320,12 @@ static void signature_is_requested_by_key_and_scheme(void **state)
 
 static const struct way ec_way = {KEY_EC, "SHA256", 0, 0x0403};
 
-static void signature_that_is_not_made_is_an_error(void **state)
+TEST(signature_that_is_not_made_is_an_error)
 {
     struct scene scene;
     struct job job = {
         .scene = &scene, .run = sign, .key = make_remote(KEY_EC), .way = &ec_way, .length = 1};
 
-    (void)state;
     sign(&job); /* not in a handshake */
     assert_int_equal(job.length, 0);
     open_scene(&scene);
@@ -363,14 +355,13 @@ static void sign_several_times(struct job *job)
     }
 }
 
-static void paused_handshakes_do_not_disturb_each_other(void **state)
+TEST(paused_handshakes_do_not_disturb_each_other)
 {
     enum { JOBS = 50, STEPS = 5 };
     EVP_PKEY *key = make_remote(KEY_EC);
     struct job jobs[JOBS];
     struct scene scene;
 
-    (void)state;
     open_scene(&scene);
     connect_keys(&scene);
     scene.holds = true;
@@ -407,7 +398,7 @@ static void *use_signer(void *argument)
     return NULL;
 }
 
-static void threads_have_their_own_handshakes(void **state)
+TEST(threads_have_their_own_handshakes)
 {
     pthread_t thread[4];
 
@@ -428,14 +419,13 @@ static void start_jobs(struct job *jobs, size_t count, struct scene *scene, EVP_
     settle(scene);
 }
 
-static void next_keys_process_gets_all_requests_again(void **state)
+TEST(next_keys_process_gets_all_requests_again)
 {
     enum { JOBS = 5 };
     EVP_PKEY *key = make_remote(KEY_EC);
     struct job jobs[JOBS];
     struct scene scene;
 
-    (void)state;
     open_scene(&scene); /* there is none at first */
     scene.holds = true;
     start_jobs(jobs, JOBS, &scene, key);
@@ -462,14 +452,13 @@ static void expect_link(const struct scene *scene, bool open)
 }
 
 /* The renewed certificates have another link; what has begun with the older ones uses theirs. */
-static void handshakes_of_older_certificates_have_their_link(void **state)
+TEST(handshakes_of_older_certificates_have_their_link)
 {
     enum { PATIENCE_NS = 10 };
     EVP_PKEY *key = make_remote(KEY_EC);
     struct scene older, newer;
     struct job job = {.scene = &older, .run = sign, .key = key, .way = &ec_way};
 
-    (void)state;
     open_scene(&older);
     older.set = job.handshake.set = 1;
     connect_keys(&older);
@@ -493,14 +482,13 @@ static void handshakes_of_older_certificates_have_their_link(void **state)
 }
 
 /* Without its link a handshake fails at its time limit, and delays no other one. */
-static void many_renewals_close_the_oldest_links(void **state)
+TEST(many_renewals_close_the_oldest_links)
 {
     enum { LINKS = 4, PATIENCE_NS = 10 };
     EVP_PKEY *key = make_remote(KEY_EC);
     struct scene scene[LINKS + 1];
     struct job jobs[LINKS + 1];
 
-    (void)state;
     open_scene(&scene[0]);
     for (uint32_t i = 0; i <= LINKS; i++) {
         scene[i] = scene[0];
@@ -525,13 +513,12 @@ static void many_renewals_close_the_oldest_links(void **state)
     close_scene(&scene[0]);
 }
 
-static void requests_on_the_link_are_bounded(void **state)
+TEST(requests_on_the_link_are_bounded)
 {
     EVP_PKEY *key = make_remote(KEY_EC);
     static struct job jobs[HELD_MAX];
     static struct scene scene;
 
-    (void)state;
     open_scene(&scene);
     connect_keys(&scene);
     scene.holds = true;
@@ -560,7 +547,7 @@ static void requests_on_the_link_are_bounded(void **state)
 
 /* Signatures of a TLS server */
 
-static void schemes_are_those_of_rfc_8446(void **state)
+TEST(schemes_are_those_of_rfc_8446)
 {
     static const struct {
         const char *type, *digest;
@@ -579,7 +566,6 @@ static void schemes_are_those_of_rfc_8446(void **state)
         {"RSA", "SHA3-256", false, 0},     {"RSA", "SHA", false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
         const struct signature_scheme *found =
             signature_scheme_find(examples[i].type, examples[i].digest, examples[i].pss);
@@ -593,24 +579,4 @@ static void schemes_are_those_of_rfc_8446(void **state)
     }
     assert_null(signature_scheme_get(0));
     assert_null(signature_scheme_get(0x0203)); /* ecdsa_sha1 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(key_is_that_of_the_certificate),
-        cmocka_unit_test(keys_of_one_type_differ),
-        cmocka_unit_test(key_of_another_type_is_refused),
-        cmocka_unit_test(signature_is_requested_by_key_and_scheme),
-        cmocka_unit_test(signature_that_is_not_made_is_an_error),
-        cmocka_unit_test(paused_handshakes_do_not_disturb_each_other),
-        cmocka_unit_test(threads_have_their_own_handshakes),
-        cmocka_unit_test(next_keys_process_gets_all_requests_again),
-        cmocka_unit_test(handshakes_of_older_certificates_have_their_link),
-        cmocka_unit_test(many_renewals_close_the_oldest_links),
-        cmocka_unit_test(requests_on_the_link_are_bounded),
-        cmocka_unit_test(schemes_are_those_of_rfc_8446),
-    };
-
-    return cmocka_run_group_tests(tests, make_keys, free_keys);
 }

@@ -2,15 +2,9 @@
  * Session tickets: which keys still decrypt after rotations, and that another process with the same
  * keys accepts them. Client and server shake hands in memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "daemon/base/memory_file.h"
 #include "daemon/tls/tickets.h"
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -76,11 +70,10 @@ static bool is_resumed(SSL_CTX *server_side, int version, SSL_SESSION **session)
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-static void tickets_are_valid_for_two_rotations(void **state)
+TEST(tickets_are_valid_for_two_rotations)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
 
-    (void)state;
     for (size_t i = 0; i < 2; i++)
         for (int rotations = 0; rotations < 5; rotations++) {
             struct tls_tickets *tickets = tls_tickets_new();
@@ -99,12 +92,11 @@ static void tickets_are_valid_for_two_rotations(void **state)
     EVP_PKEY_free(key);
 }
 
-static void process_with_the_same_keys_accepts_tickets(void **state)
+TEST(process_with_the_same_keys_accepts_tickets)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     struct message_ticket_keys keys;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct tls_tickets *one = tls_tickets_new(), *other = tls_tickets_new();
         SSL_CTX *first = server_context(one, key), *second = server_context(other, key);
@@ -127,12 +119,11 @@ static void process_with_the_same_keys_accepts_tickets(void **state)
     EVP_PKEY_free(key);
 }
 
-static void rotation_keeps_three_keys(void **state)
+TEST(rotation_keeps_three_keys)
 {
     struct tls_tickets *tickets = tls_tickets_new();
     struct message_ticket_keys before, after;
 
-    (void)state;
     for (uint32_t i = 0; i < 5; i++) {
         tls_tickets_export(tickets, &before);
         assert_int_equal(tls_tickets_rotate(tickets), 0);
@@ -146,11 +137,10 @@ static void rotation_keeps_three_keys(void **state)
 }
 
 /* As after a binary upgrade. */
-static void saved_tickets_are_restored(void **state)
+TEST(saved_tickets_are_restored)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct tls_tickets *one = tls_tickets_new(), *other;
         SSL_CTX *first = server_context(one, key), *second;
@@ -192,7 +182,7 @@ static int copy_of(int from, size_t length, bool sealed)
     return fd;
 }
 
-static void other_files_are_not_restored(void **state)
+TEST(other_files_are_not_restored)
 {
     struct tls_tickets *tickets = tls_tickets_new(), *restored;
     int fd = tls_tickets_save(tickets, 1), count = 0, file[6];
@@ -200,7 +190,6 @@ static void other_files_are_not_restored(void **state)
     uint64_t rotated_ns;
     char byte = 'T';
 
-    (void)state;
     file[count++] = open("/dev/null", O_RDWR | O_CLOEXEC);
     file[count++] = copy_of(fd, length, false); /* somebody could change it */
     file[count++] = copy_of(fd, length - 1, true);
@@ -222,17 +211,4 @@ static void other_files_are_not_restored(void **state)
     tls_tickets_free(restored);
     tls_tickets_free(tickets);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tickets_are_valid_for_two_rotations),
-        cmocka_unit_test(process_with_the_same_keys_accepts_tickets),
-        cmocka_unit_test(rotation_keeps_three_keys),
-        cmocka_unit_test(saved_tickets_are_restored),
-        cmocka_unit_test(other_files_are_not_restored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,11 @@
  * tls-alpn-01: the bytes of the certificate, and which client gets it. Client and server shake
  * hands in memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/tls/managed.h"
 #include "daemon/tls/validation.h"
+#include "tests/test.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -56,14 +50,13 @@ static int find_extension(const X509 *certificate)
     return at;
 }
 
-static void certificate_has_the_digest_and_one_name(void **state)
+TEST(certificate_has_the_digest_and_one_name)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate = validation_certificate_new(key, &pending);
     unsigned char *der = NULL;
     GENERAL_NAMES *names;
 
-    (void)state;
     assert_non_null(certificate);
     assert_int_equal(X509_get_ext_count(certificate), 2);
     assert_int_equal(
@@ -180,7 +173,7 @@ static enum result shake_hands(const struct segment *challenges, int version,
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-static void only_the_authority_gets_the_certificate(void **state)
+TEST(only_the_authority_gets_the_certificate)
 {
     static const struct {
         struct hello hello;
@@ -202,7 +195,6 @@ static void only_the_authority_gets_the_certificate(void **state)
         {{VALIDATION VALIDATION, NAME}, REJECTED},
     };
 
-    (void)state;
     segment_store_challenge(&segment, &pending);
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
         for (size_t k = 0; k < ARRAY_LENGTH(versions); k++)
@@ -210,12 +202,11 @@ static void only_the_authority_gets_the_certificate(void **state)
                 fail_msg("example %zu, version %d", i, versions[k]);
 }
 
-static void no_challenge_means_no_certificate(void **state)
+TEST(no_challenge_means_no_certificate)
 {
     static const struct hello hello = {VALIDATION, NAME};
     struct challenge_copy other = pending;
 
-    (void)state;
     assert_int_equal(shake_hands(NULL, TLS1_3_VERSION, &hello, NULL), REJECTED);
     segment_store_challenge(&segment, &(struct challenge_copy){0});
     assert_int_equal(shake_hands(&segment, TLS1_3_VERSION, &hello, NULL), REJECTED);
@@ -224,7 +215,7 @@ static void no_challenge_means_no_certificate(void **state)
     assert_int_equal(shake_hands(&segment, TLS1_3_VERSION, &hello, NULL), REJECTED);
 }
 
-static void second_client_hello_cannot_change_the_purpose(void **state)
+TEST(second_client_hello_cannot_change_the_purpose)
 {
     static const struct hello authority = {VALIDATION, NAME};
     static const struct {
@@ -238,23 +229,10 @@ static void second_client_hello_cannot_change_the_purpose(void **state)
         {{HTTP1, NAME}, {HTTP1, NAME}, NORMAL},
     };
 
-    (void)state;
     segment_store_challenge(&segment, &pending);
     assert_int_equal(shake_hands(&segment, TLS1_3_VERSION, &authority, NULL), VALIDATED);
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++)
         if (shake_hands(&segment, TLS1_3_VERSION, &examples[i].first, &examples[i].second) !=
             examples[i].result)
             fail_msg("example %zu", i);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(certificate_has_the_digest_and_one_name),
-        cmocka_unit_test(only_the_authority_gets_the_certificate),
-        cmocka_unit_test(no_challenge_means_no_certificate),
-        cmocka_unit_test(second_client_hello_cannot_change_the_purpose),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

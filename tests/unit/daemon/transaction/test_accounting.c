@@ -2,18 +2,12 @@
  * Accounting: how a thread waits for space in its log ring, and when it drops records instead; what it
  * counts for each host, and which counts a slot keeps.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/context.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +44,8 @@ static int set_up(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, NULL};
+
 static void at(unsigned ms)
 {
     context.loop_now_ns = NS_PER_S + ms * NS_PER_MS;
@@ -80,9 +76,8 @@ static void drain(uint64_t words)
     atomic_fetch_add(&context.ring->cursor->position, words);
 }
 
-static void wait_ends_with_space(void **state)
+TEST(wait_ends_with_space)
 {
-    (void)state;
     fill();
     at(0);
     accounting_begin_wait(&context);
@@ -97,12 +92,11 @@ static void wait_ends_with_space(void **state)
 }
 
 /* The server answers for a host whose log is off, and counts it. */
-static void record_of_a_host_without_a_log_is_counted_only(void **state)
+TEST(record_of_a_host_without_a_log_is_counted_only)
 {
     static const struct request request;
     struct client client = {.requests = 0};
 
-    (void)state;
     for (int logged = 0; logged <= 1; logged++) {
         const struct site site = {.logged = logged};
         const struct transaction transaction = {.context = &context,
@@ -121,9 +115,8 @@ static void record_of_a_host_without_a_log_is_counted_only(void **state)
     }
 }
 
-static void wait_ends_after_timeout_and_records_are_dropped(void **state)
+TEST(wait_ends_after_timeout_and_records_are_dropped)
 {
-    (void)state;
     fill();
     at(0);
     accounting_begin_wait(&context);
@@ -141,9 +134,8 @@ static void wait_ends_after_timeout_and_records_are_dropped(void **state)
     }
 }
 
-static void progress_restarts_the_wait(void **state)
+TEST(progress_restarts_the_wait)
 {
-    (void)state;
     fill();
     for (unsigned i = 0; i < 10; i++) {
         at(i * (TIMEOUT_MS - 1));
@@ -155,9 +147,8 @@ static void progress_restarts_the_wait(void **state)
     }
 }
 
-static void dropping_ends_when_half_of_the_ring_is_free(void **state)
+TEST(dropping_ends_when_half_of_the_ring_is_free)
 {
-    (void)state;
     fill();
     accounting_begin_wait(&context);
     at(TIMEOUT_MS + 1000);
@@ -173,19 +164,17 @@ static void dropping_ends_when_half_of_the_ring_is_free(void **state)
 }
 
 /* Many slow downloads reserve space for their records. */
-static void reservations_leave_a_quarter_of_the_ring(void **state)
+TEST(reservations_leave_a_quarter_of_the_ring)
 {
-    (void)state;
     context.ring_reserved = 100 * RING_WORDS;
     assert_true(accounting_may_begin(&context));
 }
 
 /* More responses were held than the ring has space for, and end at once. */
-static void records_of_held_responses_wait_for_space(void **state)
+TEST(records_of_held_responses_wait_for_space)
 {
     uint64_t words;
 
-    (void)state;
     fill();
     words = atomic_load(&context.ring->words->head);
     at(0);
@@ -206,11 +195,10 @@ static void records_of_held_responses_wait_for_space(void **state)
     assert_true(accounting_may_begin(&context));
 }
 
-static void records_that_wait_too_long_are_dropped(void **state)
+TEST(records_that_wait_too_long_are_dropped)
 {
     uint64_t dropped = metric_get(block.metrics, METRIC_log_dropped);
 
-    (void)state;
     fill();
     at(0);
     for (int i = 0; i < 5; i++)
@@ -223,9 +211,8 @@ static void records_that_wait_too_long_are_dropped(void **state)
     assert_int_equal(metric_get(block.metrics, METRIC_log_dropped), dropped + 5);
 }
 
-static void without_waiting_records_are_dropped_at_once(void **state)
+TEST(without_waiting_records_are_dropped_at_once)
 {
-    (void)state;
     config.log_when_full = WHEN_FULL_DROP;
     while (log_ring_has_room(context.ring, 16))
         assert_true(is_logged(16));
@@ -233,13 +220,12 @@ static void without_waiting_records_are_dropped_at_once(void **state)
     assert_null(context.first_waiting);
 }
 
-static void corrected_body_keeps_the_streams(void **state)
+TEST_WITH(corrected_body_keeps_the_streams, NULL, NULL)
 {
     const struct log_record record = {.body_bytes = 1000, .streams = 7};
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record copy;
 
-    (void)state;
     log_record_pack(&record, words);
     accounting_correct(words, 10);
     assert_int_equal(log_record_unpack(words, &copy), 0);
@@ -298,7 +284,7 @@ static void expect_nothing(uint32_t entry)
     assert_int_equal(longest_ns(entry), 0);
 }
 
-static void responses_are_counted_by_class(void **state)
+TEST_WITH(responses_are_counted_by_class, set_up_counts, NULL)
 {
     static const struct {
         int first, last;
@@ -310,7 +296,6 @@ static void responses_are_counted_by_class(void **state)
         {500, 599, HOST_METRIC_responses_5xx},
     };
 
-    (void)state;
     for (uint32_t i = 0; i < ARRAY_LENGTH(classes); i++) {
         host_counts_add(&counts[i], classes[i].first, 0, 0);
         host_counts_add(&counts[i], classes[i].last, 0, 0);
@@ -319,9 +304,8 @@ static void responses_are_counted_by_class(void **state)
     }
 }
 
-static void bytes_and_durations_are_added(void **state)
+TEST_WITH(bytes_and_durations_are_added, set_up_counts, NULL)
 {
-    (void)state;
     host_counts_add(&counts[1], 200, 10, 1000);
     host_counts_add(&counts[1], 404, 5, 50000000);
     host_counts_add(&counts[1], 200, 7, 1000);
@@ -334,9 +318,8 @@ static void bytes_and_durations_are_added(void **state)
     expect_nothing(2);
 }
 
-static void longest_duration_is_kept(void **state)
+TEST_WITH(longest_duration_is_kept, set_up_counts, NULL)
 {
-    (void)state;
     host_counts_add(&counts[0], 200, 0, 700);
     assert_int_equal(longest_ns(0), 700);
     host_counts_add(&counts[0], 200, 0, 699);
@@ -346,19 +329,17 @@ static void longest_duration_is_kept(void **state)
 }
 
 /* The history has no larger bucket. */
-static void last_bucket_takes_every_longer_duration(void **state)
+TEST_WITH(last_bucket_takes_every_longer_duration, set_up_counts, NULL)
 {
-    (void)state;
     host_counts_add(&counts[0], 200, 0, UINT64_MAX);
     assert_int_equal(atomic_load(&counts[0].latency[HISTOGRAM_COARSE_BUCKETS - 1]), 1);
     assert_int_equal(longest_ns(0), UINT64_MAX);
 }
 
-static void next_thread_of_a_slot_continues_the_counts(void **state)
+TEST_WITH(next_thread_of_a_slot_continues_the_counts, set_up_counts, NULL)
 {
     const struct host_place place[] = {{.entry = 2, .id = FIRST_ID + 2}};
 
-    (void)state;
     host_counts_add(&counts[2], 200, 10, 700);
     host_counts_claim(counts, place, 1);
     assert_int_equal(value(2, HOST_METRIC_responses_2xx), 1);
@@ -366,13 +347,12 @@ static void next_thread_of_a_slot_continues_the_counts(void **state)
     assert_int_equal(longest_ns(2), 700);
 }
 
-static void counts_of_another_host_are_forgotten(void **state)
+TEST_WITH(counts_of_another_host_are_forgotten, set_up_counts, NULL)
 {
     const struct host_place place[] = {{.entry = 3, .id = FIRST_ID + 3},
                                        {.entry = 1, .id = FIRST_ID + ENTRIES},
                                        {.entry = 1, .id = FIRST_ID + ENTRIES}};
 
-    (void)state;
     for (uint32_t i = 0; i < ENTRIES; i++)
         for (int status = 200; status < 600; status += 100)
             host_counts_add(&counts[i], status, 10, UINT64_C(1) << (status / 20));
@@ -387,42 +367,14 @@ static void counts_of_another_host_are_forgotten(void **state)
 }
 
 /* Several sites may have the same entry. */
-static void only_the_places_given_are_claimed(void **state)
+TEST_WITH(only_the_places_given_are_claimed, set_up_counts, NULL)
 {
     const struct host_place place[] = {
         {.entry = 0, .id = 7}, {.entry = 0, .id = 7}, {.entry = 2, .id = 9}};
 
-    (void)state;
     host_counts_add(&counts[2], 200, 10, 700);
     host_counts_claim(counts, place, 2);
     assert_int_equal(atomic_load(&counts[0].id), 7);
     assert_int_equal(atomic_load(&counts[2].id), FIRST_ID + 2);
     assert_int_equal(value(2, HOST_METRIC_body_bytes), 10);
-}
-
-#define TEST_COUNTS(name) cmocka_unit_test_setup(name, set_up_counts)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(wait_ends_with_space, set_up),
-        cmocka_unit_test_setup(record_of_a_host_without_a_log_is_counted_only, set_up),
-        cmocka_unit_test_setup(wait_ends_after_timeout_and_records_are_dropped, set_up),
-        cmocka_unit_test_setup(progress_restarts_the_wait, set_up),
-        cmocka_unit_test_setup(dropping_ends_when_half_of_the_ring_is_free, set_up),
-        cmocka_unit_test_setup(reservations_leave_a_quarter_of_the_ring, set_up),
-        cmocka_unit_test_setup(records_of_held_responses_wait_for_space, set_up),
-        cmocka_unit_test_setup(records_that_wait_too_long_are_dropped, set_up),
-        cmocka_unit_test_setup(without_waiting_records_are_dropped_at_once, set_up),
-        cmocka_unit_test(corrected_body_keeps_the_streams),
-        TEST_COUNTS(responses_are_counted_by_class),
-        TEST_COUNTS(bytes_and_durations_are_added),
-        TEST_COUNTS(longest_duration_is_kept),
-        TEST_COUNTS(last_bucket_takes_every_longer_duration),
-        TEST_COUNTS(next_thread_of_a_slot_continues_the_counts),
-        TEST_COUNTS(counts_of_another_host_are_forgotten),
-        TEST_COUNTS(only_the_places_given_are_claimed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

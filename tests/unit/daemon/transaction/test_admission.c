@@ -1,13 +1,7 @@
 /* [connections] max: every worker has its fair share, and more while all have less than max. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "daemon/transaction/admission.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 enum { WORKERS = 3 };
@@ -33,7 +27,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void worker_has_its_share_whatever_others_say(void **state)
+TEST_WITH(worker_has_its_share_whatever_others_say, set_up, tear_down)
 {
     static const struct {
         uint32_t max, open[WORKERS]; /* the first worker decides */
@@ -55,7 +49,6 @@ static void worker_has_its_share_whatever_others_say(void **state)
         {2, {0, 2, 0}, false, 0}, /* fewer than workers: no share */
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct config config = {.connections_max = cases[i].max};
         const struct worker_context worker = {.config = &config, .segment = &segment};
@@ -67,14 +60,4 @@ static void worker_has_its_share_whatever_others_say(void **state)
             fail_msg("case %zu: room %d, excess %u", i, admission_has_room(&worker),
                      admission_excess(&worker));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(worker_has_its_share_whatever_others_say, set_up,
-                                        tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static int get(const char *target)
 {
     return own_site_get(target, "");
@@ -73,7 +75,7 @@ static const char *long_target(const char *prefix, size_t length)
 
 /* --- Redirects --- */
 
-static void redirects_lead_to_their_targets(void **state)
+TEST(redirects_lead_to_their_targets)
 {
     static const struct {
         const char *request;
@@ -98,7 +100,6 @@ static void redirects_lead_to_their_targets(void **state)
     };
     char path[96];
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/www/a b", own_directory);
     assert_int_equal(mkdir(path, 0755), 0);
     strcat(path, "/\xc3\xbc");
@@ -110,9 +111,8 @@ static void redirects_lead_to_their_targets(void **state)
     }
 }
 
-static void note_of_a_redirect_has_a_link_unless_it_is_long(void **state)
+TEST(note_of_a_redirect_has_a_link_unless_it_is_long)
 {
-    (void)state;
     get("/old/x");
     assert_string_equal(
         answer.body,
@@ -127,17 +127,15 @@ static void note_of_a_redirect_has_a_link_unless_it_is_long(void **state)
     assert_non_null(strstr(answer.body, "<h1>301 Moved Permanently</h1></body>"));
 }
 
-static void location_that_is_too_long_is_414(void **state)
+TEST(location_that_is_too_long_is_414)
 {
-    (void)state;
     assert_int_equal(get(long_target("/keep?", LOCATION_MAX - strlen("/new?"))), 301);
     assert_int_equal(strlen(own_site_field("Location")), LOCATION_MAX);
     assert_int_equal(get(long_target("/keep?", LOCATION_MAX - strlen("/new?") + 1)), 414);
 }
 
-static void without_memory_a_redirect_is_503(void **state)
+TEST(without_memory_a_redirect_is_503)
 {
-    (void)state;
     own_system.failing_allocations = 1;
     assert_int_equal(get("/old/"), 503);
     assert_int_equal(atomic_load(&own_system.failing_allocations), 0);
@@ -149,14 +147,13 @@ static void without_memory_a_redirect_is_503(void **state)
 
 /* --- ACME --- */
 
-static void challenge_is_answered_while_it_is_pending(void **state)
+TEST(challenge_is_answered_while_it_is_pending)
 {
     static const char *const others[] = {CHALLENGE "toke", CHALLENGE "token2", CHALLENGE "Token",
                                          CHALLENGE, "/.well-known/acme-challenga/token"};
     struct challenge_copy challenge = {
         .kind = CHALLENGE_HTTP_01, .token = "token", .thumbprint = "thumb"};
 
-    (void)state;
     assert_int_equal(get(CHALLENGE "token"), 404);
     segment_store_challenge(&own_site.segment, &challenge);
     assert_int_equal(get(CHALLENGE "token"), 200);
@@ -180,7 +177,7 @@ static void challenge_is_answered_while_it_is_pending(void **state)
 
 /* --- Arithmetic --- */
 
-static void arithmetic_is_exact_and_says_why_a_query_is_invalid(void **state)
+TEST(arithmetic_is_exact_and_says_why_a_query_is_invalid)
 {
     static const struct {
         const char *query;
@@ -242,7 +239,6 @@ static void arithmetic_is_exact_and_says_why_a_query_is_invalid(void **state)
     };
     char target[128], text[128];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         snprintf(target, sizeof(target), "/arithmetic/%s", cases[i].query);
         snprintf(text, sizeof(text), "%s\n", cases[i].text);
@@ -254,9 +250,8 @@ static void arithmetic_is_exact_and_says_why_a_query_is_invalid(void **state)
         assert_int_equal(get(i == 0 ? "/arithmetic/root?n=4" : "/arithmetic/"), 404);
 }
 
-static void arithmetic_answers_in_json_if_that_is_preferred(void **state)
+TEST(arithmetic_answers_in_json_if_that_is_preferred)
 {
-    (void)state;
     own_site_get("/arithmetic/cube?n=-3", "Accept: application/json\r\n");
     assert_string_equal(answer.body, "{\"function\":\"cube\",\"n\":-3,\"result\":-27}\n");
     assert_string_equal(own_site_field("Content-Type"), "application/json");
@@ -266,9 +261,8 @@ static void arithmetic_answers_in_json_if_that_is_preferred(void **state)
     assert_int_equal(get("/arithmetic/cube?n=x"), 503);
 }
 
-static void work_is_done_by_an_offload_thread(void **state)
+TEST(work_is_done_by_an_offload_thread)
 {
-    (void)state;
     assert_int_equal(get("/arithmetic/square?n=3&work=20ms"), 200);
     assert_string_equal(answer.body, "9\n");
     assert_int_equal(answer.waits, 1);
@@ -282,7 +276,7 @@ static void work_is_done_by_an_offload_thread(void **state)
 
 /* --- Missing files --- */
 
-static void missing_file_is_the_fallback_or_what_the_rule_says(void **state)
+TEST_WITH(missing_file_is_the_fallback_or_what_the_rule_says, set_up_with_fallback, tear_down)
 {
     static const struct {
         const char *target;
@@ -293,7 +287,6 @@ static void missing_file_is_the_fallback_or_what_the_rule_says(void **state)
         {"/none", 410, NULL},    {"/.secret", 404, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         if (get(cases[i].target) != cases[i].status)
             fail_msg("%s: %d", cases[i].target, answer.status);
@@ -330,7 +323,7 @@ static int set_up_with_candidates(void **state)
 }
 
 /* [server] index, [files] extensions, redirect_extensions and fallback. BODY is the file's name. */
-static void first_file_that_exists_is_served(void **state)
+TEST_WITH(first_file_that_exists_is_served, set_up_with_candidates, tear_down)
 {
     static const struct {
         const char *target;
@@ -364,7 +357,6 @@ static void first_file_that_exists_is_served(void **state)
         {"/looped.html", 200, "looped.html", ""}, /* a rule leads from "/looped" here */
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * ARRAY_LENGTH(cases); i++) {
         size_t number = i % ARRAY_LENGTH(cases);
 
@@ -386,9 +378,8 @@ static void first_file_that_exists_is_served(void **state)
 
 /* --- Listings --- */
 
-static void listing_is_generated_for_each_request(void **state)
+TEST(listing_is_generated_for_each_request)
 {
-    (void)state;
     own_site_put_text("file", "text");
     for (int i = 0; i < 2; i++) {
         uint64_t jobs = own_site_metric(METRIC_offloaded);
@@ -406,18 +397,16 @@ static void listing_is_generated_for_each_request(void **state)
 }
 
 /* The first lookup finds no index file; when the offload thread lists the directory, it has one. */
-static void listing_of_a_directory_with_an_index_is_the_index(void **state)
+TEST(listing_of_a_directory_with_an_index_is_the_index)
 {
-    (void)state;
     assert_int_equal(get("/index.html"), 404);
     own_site_put_text("index.html", "index");
     assert_int_equal(get("/"), 200);
     assert_string_equal(answer.body, "index");
 }
 
-static void listing_without_a_job_is_503(void **state)
+TEST(listing_without_a_job_is_503)
 {
-    (void)state;
     own_site_get("/", "");
     own_site_fill_queue();
     assert_int_equal(get("/"), 503);
@@ -428,12 +417,11 @@ static void listing_without_a_job_is_503(void **state)
 
 /* --- Passwords --- */
 
-static void password_is_verified_once(void **state)
+TEST(password_is_verified_once)
 {
     static const char *const none[] = {"", "Authorization: Bearer YW5uOnNlY3JldA==\r\n",
                                        BASIC("YW5u"), ANN_RIGHT ANN_RIGHT};
 
-    (void)state;
     assert_int_equal(mkdirat(own_site.worker.sites.site[0].root.fd, "private", 0755), 0);
     own_site_put_text("private/file", "secret");
     for (size_t i = 0; i < ARRAY_LENGTH(none); i++) {
@@ -456,19 +444,17 @@ static void password_is_verified_once(void **state)
 }
 
 /* Another user's password is verified instead, so it takes the same time. */
-static void user_who_does_not_exist_waits_as_well(void **state)
+TEST(user_who_does_not_exist_waits_as_well)
 {
-    (void)state;
     assert_int_equal(own_site_get("/private", BEN_RIGHT), 401);
     assert_int_equal(answer.waits, 1);
     assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
 }
 
-static void client_with_many_failures_must_wait(void **state)
+TEST(client_with_many_failures_must_wait)
 {
     char wait[16];
 
-    (void)state;
     assert_int_equal(own_site_get("/private", ANN_RIGHT), 404);
     for (int i = 0; i < FAILURES_A_MINUTE; i++)
         assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
@@ -483,20 +469,18 @@ static void client_with_many_failures_must_wait(void **state)
     assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
 }
 
-static void password_without_memory_is_503(void **state)
+TEST(password_without_memory_is_503)
 {
-    (void)state;
     own_system.failing_allocations = 1;
     assert_int_equal(own_site_get("/private", ANN_RIGHT), 503);
     assert_int_equal(own_site_metric(METRIC_offload_rejected), 1);
 }
 
 /* Cold files and guesses do not wait for each other. */
-static void password_is_verified_while_the_offload_queue_is_full(void **state)
+TEST(password_is_verified_while_the_offload_queue_is_full)
 {
     int status;
 
-    (void)state;
     own_site_fill_queue();
     status = own_site_get("/private", ANN_WRONG);
     own_site_empty_queue();
@@ -528,7 +512,7 @@ static void expect_cors(const char *request, const char *fields)
 #define OPTIONS(path) "OPTIONS " path " HTTP/1.1\r\nHost: own\r\n"
 #define OF_A          "Vary: Origin\nAllow-Origin: https://a.example\n"
 
-static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
+TEST(fields_of_cors_are_those_of_the_rule_and_origin)
 {
     static const char twice[] = ORIGIN ORIGIN;
     static const char *const others[] = {"",
@@ -543,7 +527,6 @@ static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
                                          twice};
     char request[256];
 
-    (void)state;
     expect_cors(GET("/other") ORIGIN, "");
     expect_cors(GET("/any"), "Allow-Origin: *\n");
     expect_cors(GET("/any") ORIGIN, "Allow-Origin: *\n");
@@ -559,9 +542,8 @@ static void fields_of_cors_are_those_of_the_rule_and_origin(void **state)
     }
 }
 
-static void preflight_is_answered_with_the_rule(void **state)
+TEST(preflight_is_answered_with_the_rule)
 {
-    (void)state;
     expect_cors(
         OPTIONS("/api") ORIGIN ASKS,
         OF_A "Allow-Credentials: true\nAllow-Methods: GET, OPTIONS\nAllow-Headers: X-One, X-Two\n"
@@ -577,36 +559,4 @@ static void preflight_is_answered_with_the_rule(void **state)
     expect_cors(OPTIONS("/any") ASKS, "Allow-Origin: *\n");
     expect_cors(GET("/plain") ORIGIN ASKS, OF_A);
     assert_int_equal(own_site_metric(METRIC_preflights), 4);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(redirects_lead_to_their_targets),
-        TEST(note_of_a_redirect_has_a_link_unless_it_is_long),
-        TEST(location_that_is_too_long_is_414),
-        TEST(without_memory_a_redirect_is_503),
-        TEST(challenge_is_answered_while_it_is_pending),
-        TEST(arithmetic_is_exact_and_says_why_a_query_is_invalid),
-        TEST(arithmetic_answers_in_json_if_that_is_preferred),
-        TEST(work_is_done_by_an_offload_thread),
-        cmocka_unit_test_setup_teardown(missing_file_is_the_fallback_or_what_the_rule_says,
-                                        set_up_with_fallback, tear_down),
-        cmocka_unit_test_setup_teardown(first_file_that_exists_is_served, set_up_with_candidates,
-                                        tear_down),
-        TEST(listing_is_generated_for_each_request),
-        TEST(listing_of_a_directory_with_an_index_is_the_index),
-        TEST(listing_without_a_job_is_503),
-        TEST(password_is_verified_once),
-        TEST(user_who_does_not_exist_waits_as_well),
-        TEST(client_with_many_failures_must_wait),
-        TEST(password_without_memory_is_503),
-        TEST(password_is_verified_while_the_offload_queue_is_full),
-        TEST(fields_of_cors_are_those_of_the_rule_and_origin),
-        TEST(preflight_is_answered_with_the_rule),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

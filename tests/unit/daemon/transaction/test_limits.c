@@ -4,18 +4,12 @@
  * each worker counts its own, all workers enforce the sum. Single clients: which limit holds for an
  * address, and how its rate is charged.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/master/internal.h"
 #include "daemon/transaction/limits.h"
+#include "tests/test.h"
 #include "tests/unit/own_segment.h"
 
 #include <arpa/inet.h>
@@ -57,6 +51,8 @@ static int tear_down(void **state)
     segment_destroy(&segment);
     return 0;
 }
+
+const struct test_fixture test_fixture = {set_up, tear_down};
 
 /* --- Requests per second --- */
 
@@ -100,7 +96,7 @@ int sched_yield(void)
  * Of a worker among four, of which another one is hostile. On a busy machine, each sched_yield() takes
  * the time slices of all others.
  */
-static void worker_accepts_its_share_and_no_more_than_the_limit(void **state)
+TEST(worker_accepts_its_share_and_no_more_than_the_limit)
 {
     enum { PER_S = 40, BURST = 20, OF_WORKERS = 4, SECONDS = 4 };
     static const struct {
@@ -118,7 +114,6 @@ static void worker_accepts_its_share_and_no_more_than_the_limit(void **state)
         {"always changing", ALWAYS_CHANGING, 100, PER_S * SECONDS, PER_S * SECONDS + BURST},
     };
 
-    (void)state;
     rate_limit_set(&segment, true, PER_S, BURST);
     atomic_store(&segment_master(&segment)->workers_wanted, OF_WORKERS);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -143,9 +138,8 @@ static void worker_accepts_its_share_and_no_more_than_the_limit(void **state)
     }
 }
 
-static void limit_is_off_until_set(void **state)
+TEST(limit_is_off_until_set)
 {
-    (void)state;
     assert_false(rate_limit_is_on(&segment));
     rate_limit_set(&segment, true, 10, 5);
     assert_true(rate_limit_is_on(&segment));
@@ -153,9 +147,8 @@ static void limit_is_off_until_set(void **state)
     assert_false(rate_limit_is_on(&segment));
 }
 
-static void burst_is_accepted_then_the_rate(void **state)
+TEST(burst_is_accepted_then_the_rate)
 {
-    (void)state;
     rate_limit_set(&segment, true, 10, 5);
     for (int i = 0; i < 5; i++)
         assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
@@ -172,11 +165,10 @@ static void burst_is_accepted_then_the_rate(void **state)
     assert_int_not_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
 }
 
-static void rejected_requests_are_counted(void **state)
+TEST(rejected_requests_are_counted)
 {
     uint64_t rejected = 0;
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 1);
     assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
     for (int i = 0; i < 3; i++)
@@ -188,11 +180,10 @@ static void rejected_requests_are_counted(void **state)
 }
 
 /* A worker that was taken over cannot lock a client out of the others for longer than the rate. */
-static void time_in_the_far_future_is_corrected(void **state)
+TEST(time_in_the_far_future_is_corrected)
 {
     const uint64_t interval = NS_PER_S / 10;
 
-    (void)state;
     rate_limit_set(&segment, true, 10, 5);
     assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
@@ -202,9 +193,8 @@ static void time_in_the_far_future_is_corrected(void **state)
     assert_int_equal(rate_limit_charge(&segment, 7, START + interval), 0);
 }
 
-static void new_limit_applies_at_once(void **state)
+TEST(new_limit_applies_at_once)
 {
-    (void)state;
     rate_limit_set(&segment, true, 10, 2);
     assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
     assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
@@ -230,12 +220,11 @@ static void fill(struct tokens *tokens, uint64_t now_ns)
 }
 
 /* With rates that divide a second the limit equals the token bucket exactly. */
-static void random_clients_get_what_a_token_bucket_gives(void **state)
+TEST(random_clients_get_what_a_token_bucket_gives)
 {
     static const uint32_t rates[] = {1, 2, 10, 100, 1000, 1000000};
     uint64_t random = 88172645463325252;
 
-    (void)state;
     for (size_t run = 0; run < 60; run++) {
         uint32_t rate = rates[run % ARRAY_LENGTH(rates)], burst = 1 + (uint32_t)(run % 7) * 3;
         struct tokens tokens = {rate, burst * NS_PER_S, burst * NS_PER_S, START};
@@ -257,11 +246,10 @@ static void random_clients_get_what_a_token_bucket_gives(void **state)
 }
 
 /* With other rates the limit is slightly stricter. */
-static void uneven_rate_is_never_exceeded(void **state)
+TEST(uneven_rate_is_never_exceeded)
 {
     static const uint32_t rates[] = {3, 7, 999, 123457, 999999};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
         uint64_t passed = 0, step = NS_PER_S / rates[i] / 3 + 1, now = START;
 
@@ -274,7 +262,7 @@ static void uneven_rate_is_never_exceeded(void **state)
 }
 
 /* IPv6: requests of the networks (/64) of one site (/48). */
-static void site_has_a_multiple_of_the_limit(void **state)
+TEST(site_has_a_multiple_of_the_limit)
 {
     enum { BURST = 5, NETWORKS = 2000 };
     static const struct {
@@ -288,7 +276,6 @@ static void site_has_a_multiple_of_the_limit(void **state)
         {UINT64_C(0x0000ffffc0000200), 1, (uint64_t)BURST * NETWORKS},           /* IPv4 */
     };
 
-    (void)state;
     rate_limit_set(&segment, true, 1, BURST);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t passed = 0;
@@ -302,11 +289,10 @@ static void site_has_a_multiple_of_the_limit(void **state)
 }
 
 /* The rejected requests of one network leave the limit of its site to the others. */
-static void rejected_requests_do_not_use_the_limit_of_the_site(void **state)
+TEST(rejected_requests_do_not_use_the_limit_of_the_site)
 {
     const uint64_t network = UINT64_C(0x20010db800090000);
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 5);
     for (int i = 0; i < 1000; i++)
         rate_limit_charge(&segment, network, START);
@@ -315,11 +301,10 @@ static void rejected_requests_do_not_use_the_limit_of_the_site(void **state)
 }
 
 /* A site over its limit takes no entries from other clients. */
-static void flood_of_a_site_leaves_the_table_to_others(void **state)
+TEST(flood_of_a_site_leaves_the_table_to_others)
 {
     uint64_t entries = 0;
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 5);
     for (uint64_t n = 0; n < 65536; n++)
         rate_limit_charge(&segment, UINT64_C(0x20010dba00000000) + n, START);
@@ -370,11 +355,10 @@ static void run_race(uint64_t passed[KEYS])
     }
 }
 
-static void concurrent_threads_share_one_burst(void **state)
+TEST(concurrent_threads_share_one_burst)
 {
     uint64_t passed[KEYS];
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 500);
     for (int key = 0; key < KEYS; key++)
         assert_int_equal(rate_limit_charge(&segment, 1000 + (uint64_t)key, START), 0);
@@ -394,11 +378,10 @@ static int entries_of(uint64_t key)
 }
 
 /* A thread that waits too long for another to add the entry accepts its request uncharged. */
-static void concurrent_threads_add_one_entry(void **state)
+TEST(concurrent_threads_add_one_entry)
 {
     uint64_t passed[KEYS];
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 500);
     run_race(passed);
     for (int key = 0; key < KEYS; key++) {
@@ -420,11 +403,10 @@ static void *flood(void *argument)
 /*
  * More clients than the table holds: those that have used most of their burst keep their entries.
  */
-static void flood_of_addresses_keeps_used_up_entry(void **state)
+TEST(flood_of_addresses_keeps_used_up_entry)
 {
     pthread_t id[THREADS];
 
-    (void)state;
     rate_limit_set(&segment, true, 1, 100);
     for (int i = 0; i < 100; i++)
         assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
@@ -435,9 +417,8 @@ static void flood_of_addresses_keeps_used_up_entry(void **state)
     assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
 }
 
-static void claim_of_dead_process_expires(void **state)
+TEST(claim_of_dead_process_expires)
 {
-    (void)state;
     rate_limit_set(&segment, true, 1, 1);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++) {
         segment_rate_bucket(&segment, i)->claimed_ns = START;
@@ -452,9 +433,8 @@ static void claim_of_dead_process_expires(void **state)
 }
 
 /* A worker may store anything in the table. */
-static void claim_of_the_future_expires(void **state)
+TEST(claim_of_the_future_expires)
 {
-    (void)state;
     rate_limit_set(&segment, true, 1, 1);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         segment_rate_bucket(&segment, i)->claimed_ns = START + 3600 * NS_PER_S;
@@ -462,7 +442,7 @@ static void claim_of_the_future_expires(void **state)
     assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
 }
 
-static void addresses_map_to_keys(void **state)
+TEST(addresses_map_to_keys)
 {
     static const struct {
         const char *one, *other;
@@ -479,7 +459,6 @@ static void addresses_map_to_keys(void **state)
     };
     uint8_t one[16], other[16];
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(pairs); i++) {
         assert_int_equal(inet_pton(AF_INET6, pairs[i].one, one), 1);
         assert_int_equal(inet_pton(AF_INET6, pairs[i].other, other), 1);
@@ -492,9 +471,8 @@ static void addresses_map_to_keys(void **state)
 
 /* --- Connections --- */
 
-static void address_above_max_is_rejected(void **state)
+TEST(address_above_max_is_rejected)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(client_limit_enter(limits[0], 7, 3), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limits[0], 7, 3), CLIENT_LIMIT_EXCEEDED);
@@ -507,9 +485,8 @@ static void address_above_max_is_rejected(void **state)
     assert_int_equal(client_limit_count(&segment, 7), 4);
 }
 
-static void max_holds_for_the_sum_of_all_workers(void **state)
+TEST(max_holds_for_the_sum_of_all_workers)
 {
-    (void)state;
     for (int i = 0; i < WORKERS; i++)
         assert_int_equal(client_limit_enter(limits[i], 7, WORKERS), CLIENT_LIMIT_COUNTED);
     for (int i = 0; i < WORKERS; i++)
@@ -520,7 +497,7 @@ static void max_holds_for_the_sum_of_all_workers(void **state)
 }
 
 /* Worker 1 claims all connections of an address. */
-static void claims_of_another_worker_leave_an_equal_share(void **state)
+TEST(claims_of_another_worker_leave_an_equal_share)
 {
     static const struct {
         uint32_t workers, max;
@@ -528,7 +505,6 @@ static void claims_of_another_worker_leave_an_equal_share(void **state)
     } cases[] = {{4, 100, 25}, {3, 10, 3}, {2, 2, 1}, {4, 3, 1}, {1, 5, 5}, {0, 5, 1}};
     const uint64_t key = UINT64_C(0x20010db800070000); /* IPv6: a site, too */
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         int admitted = 0;
 
@@ -549,11 +525,10 @@ static void claims_of_another_worker_leave_an_equal_share(void **state)
 }
 
 /* Worker 1 claims so many that the sum of all would be small again. */
-static void overflowing_claims_do_not_lift_the_limit(void **state)
+TEST(overflowing_claims_do_not_lift_the_limit)
 {
     int admitted = 0;
 
-    (void)state;
     assert_int_equal(client_limit_enter(limits[1], 7, UINT32_MAX), CLIENT_LIMIT_COUNTED);
     for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
         if (segment_clients(&segment, 1)[i].key == 7)
@@ -563,9 +538,8 @@ static void overflowing_claims_do_not_lift_the_limit(void **state)
     assert_int_equal(admitted, 9 / WORKERS);
 }
 
-static void cleared_worker_slot_counts_nothing(void **state)
+TEST(cleared_worker_slot_counts_nothing)
 {
-    (void)state;
     assert_int_equal(client_limit_enter(limits[0], 7, 9), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limits[1], 7, 9), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limits[1], 9, 9), CLIENT_LIMIT_COUNTED);
@@ -575,9 +549,8 @@ static void cleared_worker_slot_counts_nothing(void **state)
 }
 
 /* Many more addresses than entries enter and leave: entries are reused and end at 0. */
-static void entries_are_reused(void **state)
+TEST(entries_are_reused)
 {
-    (void)state;
     for (uint64_t key = 1; key <= UINT64_C(50) * SEGMENT_CLIENTS_PER_WORKER; key++) {
         assert_int_equal(client_limit_enter(limits[0], key, 1), CLIENT_LIMIT_COUNTED);
         client_limit_leave(limits[0], key);
@@ -586,11 +559,10 @@ static void entries_are_reused(void **state)
         assert_int_equal(segment_clients(&segment, 0)[i].count, 0);
 }
 
-static void full_table_admits_uncounted(void **state)
+TEST(full_table_admits_uncounted)
 {
     uint64_t counted = 0, key = 1;
 
-    (void)state;
     for (; key <= UINT64_C(2) * SEGMENT_CLIENTS_PER_WORKER; key++) {
         enum client_limit_verdict verdict = client_limit_enter(limits[0], key, 1);
 
@@ -601,7 +573,7 @@ static void full_table_admits_uncounted(void **state)
 }
 
 /* IPv6: connections of the networks (/64) of one site (/48). */
-static void site_has_a_multiple_of_max(void **state)
+TEST(site_has_a_multiple_of_max)
 {
     enum { MAX_OF_NETWORK = 2, NETWORKS = 100 };
     static const struct {
@@ -613,7 +585,6 @@ static void site_has_a_multiple_of_max(void **state)
         {UINT64_C(0x0000ffffc0000200), 1, NETWORKS},       /* IPv4 */
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         bool entered[NETWORKS];
         uint64_t counted = 0;
@@ -659,11 +630,10 @@ static void *enter_and_leave(void *argument)
     return NULL;
 }
 
-static void concurrent_workers_exceed_max_by_shares_only(void **state)
+TEST(concurrent_workers_exceed_max_by_shares_only)
 {
     pthread_t id[WORKERS * CLIENT_THREADS];
 
-    (void)state;
     for (int i = 0; i < WORKERS * CLIENT_THREADS; i++)
         assert_int_equal(pthread_create(&id[i], NULL, enter_and_leave, limits[i % WORKERS]), 0);
     for (int i = 0; i < WORKERS * CLIENT_THREADS; i++)
@@ -703,9 +673,8 @@ static int limit_of(const char *text, uint64_t now_ns)
                                                                  : -1;
 }
 
-static void smallest_network_holds(void **state)
+TEST(smallest_network_holds)
 {
-    (void)state;
     assert_false(address_limits_exist(&segment));
     set_limit(0, "10.1.0.0/16", 2, START + 1);
     set_limit(1, "10.0.0.0/8", 1, START + 1);
@@ -721,19 +690,17 @@ static void smallest_network_holds(void **state)
     assert_int_equal(limit_of("::", START), -1); /* a UNIX socket */
 }
 
-static void limit_ends_at_its_time(void **state)
+TEST(limit_ends_at_its_time)
 {
-    (void)state;
     set_limit(0, "10.0.0.0/8", 1, START);
     assert_int_equal(limit_of("::ffff:10.1.2.3", START - 1), 1);
     assert_int_equal(limit_of("::ffff:10.1.2.3", START), -1);
 }
 
-static void rate_is_charged_by_limit(void **state)
+TEST(rate_is_charged_by_limit)
 {
     uint64_t key = client_limit_key(7), other = client_limit_key(8);
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(rate_limit_charge_at(&segment, key, 3, START), 0);
     assert_true(rate_limit_charge_at(&segment, key, 3, START) > 0);
@@ -743,53 +710,12 @@ static void rate_is_charged_by_limit(void **state)
     assert_int_equal(rate_limit_rejected(&segment, other), 0);
 }
 
-static void blocked_requests_are_counted(void **state)
+TEST(blocked_requests_are_counted)
 {
     uint64_t key = client_limit_key(9);
 
-    (void)state;
     assert_int_equal(rate_limit_rejected(&segment, key), 0);
     for (int i = 0; i < 5; i++)
         rate_limit_count(&segment, key, START);
     assert_int_equal(rate_limit_rejected(&segment, key), 5);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(worker_accepts_its_share_and_no_more_than_the_limit),
-        TEST(limit_is_off_until_set),
-        TEST(burst_is_accepted_then_the_rate),
-        TEST(rejected_requests_are_counted),
-        TEST(time_in_the_far_future_is_corrected),
-        TEST(new_limit_applies_at_once),
-        TEST(random_clients_get_what_a_token_bucket_gives),
-        TEST(uneven_rate_is_never_exceeded),
-        TEST(site_has_a_multiple_of_the_limit),
-        TEST(rejected_requests_do_not_use_the_limit_of_the_site),
-        TEST(flood_of_a_site_leaves_the_table_to_others),
-        TEST(concurrent_threads_share_one_burst),
-        TEST(concurrent_threads_add_one_entry),
-        TEST(flood_of_addresses_keeps_used_up_entry),
-        TEST(claim_of_dead_process_expires),
-        TEST(claim_of_the_future_expires),
-        TEST(addresses_map_to_keys),
-        TEST(address_above_max_is_rejected),
-        TEST(max_holds_for_the_sum_of_all_workers),
-        TEST(claims_of_another_worker_leave_an_equal_share),
-        TEST(overflowing_claims_do_not_lift_the_limit),
-        TEST(cleared_worker_slot_counts_nothing),
-        TEST(entries_are_reused),
-        TEST(full_table_admits_uncounted),
-        TEST(site_has_a_multiple_of_max),
-        TEST(concurrent_workers_exceed_max_by_shares_only),
-        TEST(smallest_network_holds),
-        TEST(limit_ends_at_its_time),
-        TEST(rate_is_charged_by_limit),
-        TEST(blocked_requests_are_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

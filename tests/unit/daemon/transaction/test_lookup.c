@@ -69,6 +69,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void pass(unsigned ms)
 {
     own_system.late_ns += ms * NS_PER_MS;
@@ -101,9 +103,8 @@ static void release(struct cache_entry *entry)
 
 /* --- Files --- */
 
-static void file_is_loaded_once(void **state)
+TEST(file_is_loaded_once)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     assert_string_equal(answer.body, "body of a");
     for (int i = 0; i < 3; i++) {
@@ -118,9 +119,8 @@ static void file_is_loaded_once(void **state)
     assert_int_equal(answer.outcome, OUTCOME_MISS); /* of another site */
 }
 
-static void without_caches_every_request_loads(void **state)
+TEST_WITH(without_caches_every_request_loads, set_up_without_cache, tear_down)
 {
-    (void)state;
     lookup_prefetch_set(&own_site.context, (struct span){"/a", 2});
     lookup_prefetch_entry(&own_site.context);
     for (int i = 0; i < 2; i++) {
@@ -131,9 +131,8 @@ static void without_caches_every_request_loads(void **state)
     }
 }
 
-static void absent_file_is_remembered_until_max_age(void **state)
+TEST(absent_file_is_remembered_until_max_age)
 {
-    (void)state;
     own_site_get("/b", "");
     expect("/b", 404, OUTCOME_ERROR, 0);
     assert_int_equal(answer.opens, 0);
@@ -151,9 +150,8 @@ static int set_up_with_extensions(void **state)
 }
 
 /* A file at the path of the request would come first, so the thread cache keeps it as long. */
-static void file_for_an_absent_path_is_cached_until_max_age(void **state)
+TEST_WITH(file_for_an_absent_path_is_cached_until_max_age, set_up_with_extensions, tear_down)
 {
-    (void)state;
     own_site_put_text("b.html", "with extension");
     expect("/b", 200, OUTCOME_MISS, 0);
     assert_string_equal(answer.body, "with extension");
@@ -175,11 +173,10 @@ static void file_for_an_absent_path_is_cached_until_max_age(void **state)
     assert_string_equal(answer.body, "with extension");
 }
 
-static void other_errors_are_not_remembered(void **state)
+TEST(other_errors_are_not_remembered)
 {
     char path[64];
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/www/b", own_directory);
     assert_int_equal(mkfifo(path, 0644), 0);
     expect("/b", 403, OUTCOME_ERROR, 0);
@@ -187,9 +184,8 @@ static void other_errors_are_not_remembered(void **state)
     expect("/b", 200, OUTCOME_MISS, 0);
 }
 
-static void file_that_needs_a_disk_is_loaded_by_a_job(void **state)
+TEST(file_that_needs_a_disk_is_loaded_by_a_job)
 {
-    (void)state;
     own_system.cold = true;
     expect("/a", 200, OUTCOME_OFFLOAD, 1);
     assert_string_equal(answer.body, "body of a");
@@ -201,9 +197,8 @@ static void file_that_needs_a_disk_is_loaded_by_a_job(void **state)
     assert_int_equal(own_site_metric(METRIC_offload_rejected), 0);
 }
 
-static void without_a_job_the_loop_opens_the_file_itself(void **state)
+TEST(without_a_job_the_loop_opens_the_file_itself)
 {
-    (void)state;
     own_system.cold = true;
     own_system.failing_allocations = 1;
     expect("/a", 200, OUTCOME_MISS, 0);
@@ -220,9 +215,8 @@ static void without_a_job_the_loop_opens_the_file_itself(void **state)
 
 /* --- Files that are checked --- */
 
-static void file_is_checked_when_three_quarters_of_its_age_are_over(void **state)
+TEST(file_is_checked_when_three_quarters_of_its_age_are_over)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     for (int i = 0; i < 2; i++) {
         pass(MAX_AGE_MS / 2);
@@ -234,11 +228,10 @@ static void file_is_checked_when_three_quarters_of_its_age_are_over(void **state
     }
 }
 
-static void file_that_another_thread_checks_is_served_meanwhile(void **state)
+TEST(file_that_another_thread_checks_is_served_meanwhile)
 {
     struct cache_entry *entry;
 
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     pass(MAX_AGE_MS - 100);
     entry = cached();
@@ -251,9 +244,8 @@ static void file_that_another_thread_checks_is_served_meanwhile(void **state)
     assert_true(answer.opens > 0);
 }
 
-static void changed_file_is_loaded_again(void **state)
+TEST(changed_file_is_loaded_again)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     own_site_put_text("a", "new");
     expect("/a", 200, OUTCOME_HIT, 0);
@@ -268,9 +260,8 @@ static void changed_file_is_loaded_again(void **state)
     assert_null(cached());
 }
 
-static void check_that_needs_a_disk_is_left_to_a_job(void **state)
+TEST(check_that_needs_a_disk_is_left_to_a_job)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     own_system.cold = true;
     for (int i = 0; i < 2; i++) {
@@ -281,9 +272,8 @@ static void check_that_needs_a_disk_is_left_to_a_job(void **state)
     }
 }
 
-static void without_a_job_the_loop_checks_itself(void **state)
+TEST(without_a_job_the_loop_checks_itself)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     own_system.cold = true;
     own_site_fill_queue();
@@ -298,9 +288,8 @@ static void without_a_job_the_loop_checks_itself(void **state)
 }
 
 /* The thread cache lends the file; without memory for a job it is emptied. */
-static void file_that_is_checked_without_memory_stays_valid(void **state)
+TEST(file_that_is_checked_without_memory_stays_valid)
 {
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     pass(MAX_AGE_MS);
     own_system.cold = true;
@@ -328,9 +317,8 @@ static void fill_cache(void)
     }
 }
 
-static void loading_is_repeated_while_the_cache_shrinks(void **state)
+TEST(loading_is_repeated_while_the_cache_shrinks)
 {
-    (void)state;
     fill_cache();
     own_system.failing_allocations = 3;
     expect("/a", 200, OUTCOME_MISS, 0);
@@ -341,9 +329,8 @@ static void loading_is_repeated_while_the_cache_shrinks(void **state)
     assert_true(own_system.failing_allocations > MANY - 40);
 }
 
-static void without_a_cache_to_shrink_loading_fails(void **state)
+TEST(without_a_cache_to_shrink_loading_fails)
 {
-    (void)state;
     own_system.failing_allocations = MANY;
     expect("/a", 503, OUTCOME_ERROR, 0);
     assert_int_equal(own_system.failing_allocations, MANY - 1);
@@ -356,11 +343,10 @@ static void without_a_cache_to_shrink_loading_fails(void **state)
 }
 
 /* What others use of the cache becomes free soon: an offload thread waits for it. */
-static void memory_that_others_use_is_awaited_by_a_job(void **state)
+TEST(memory_that_others_use_is_awaited_by_a_job)
 {
     struct cache_entry *entry;
 
-    (void)state;
     own_site_put_text("b", "body of b");
     own_site_put_text("c", "body of c");
     expect("/a", 200, OUTCOME_MISS, 0);
@@ -378,12 +364,11 @@ static void memory_that_others_use_is_awaited_by_a_job(void **state)
 }
 
 /* A protocol that finds no memory to keep the rest of a response makes room, too. */
-static void body_that_the_thread_cache_has_lent_is_kept(void **state)
+TEST(body_that_the_thread_cache_has_lent_is_kept)
 {
     struct body_source *body = &own_site.context.output.body;
     struct cache_entry *entry;
 
-    (void)state;
     expect("/a", 200, OUTCOME_MISS, 0);
     entry = cached();
     body->resource = CONTAINER_OF(entry, struct resource, entry);
@@ -394,9 +379,8 @@ static void body_that_the_thread_cache_has_lent_is_kept(void **state)
     body_source_release(body, own_site.worker.cache);
 }
 
-static void job_is_repeated_while_the_cache_shrinks(void **state)
+TEST(job_is_repeated_while_the_cache_shrinks)
 {
-    (void)state;
     fill_cache();
     own_system.cold = true;
     own_system.failing_in_offload = 3;
@@ -406,7 +390,7 @@ static void job_is_repeated_while_the_cache_shrinks(void **state)
 
 /* --- Variants --- */
 
-static void variant_is_chosen_by_accept_encoding(void **state)
+TEST_WITH(variant_is_chosen_by_accept_encoding, set_up_with_variants, tear_down)
 {
     static const struct {
         const char *value, *coding; /* coding NULL: not acceptable */
@@ -426,7 +410,6 @@ static void variant_is_chosen_by_accept_encoding(void **state)
     };
     char lines[512];
 
-    (void)state;
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
             const char *coding = cases[i].coding;
@@ -451,9 +434,8 @@ static void variant_is_chosen_by_accept_encoding(void **state)
     assert_string_equal(answer.body, "body of a");
 }
 
-static void variant_is_loaded_once(void **state)
+TEST_WITH(variant_is_loaded_once, set_up_with_variants, tear_down)
 {
-    (void)state;
     own_site_get("/a.txt", "");
     own_site_get("/a.txt", GZIP);
     assert_int_equal(answer.outcome, OUTCOME_MISS); /* only the variant is missing */
@@ -467,11 +449,10 @@ static void variant_is_loaded_once(void **state)
     assert_string_equal(answer.body, "new in gzip");
 }
 
-static void gzip_is_made_by_a_job_and_cached(void **state)
+TEST_WITH(gzip_is_made_by_a_job_and_cached, set_up_with_variants, tear_down)
 {
     static char text[8192];
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     own_site_put("big.txt", text, sizeof(text));
     own_site_get("/big.txt", "");
@@ -484,11 +465,10 @@ static void gzip_is_made_by_a_job_and_cached(void **state)
 }
 
 /* Also when it appears, and disappears again, while its variant is cached. */
-static void variant_alone_is_found_until_there_is_a_file(void **state)
+TEST_WITH(variant_alone_is_found_until_there_is_a_file, set_up_with_lone_variant, tear_down)
 {
     static const char br[] = "Accept-Encoding: br\r\n";
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         own_system.cold = i == 0;
         assert_int_equal(own_site_get("/a.txt", br), 200);
@@ -511,9 +491,8 @@ static void variant_alone_is_found_until_there_is_a_file(void **state)
     assert_int_equal(own_site_get("/a.txt", br), 404);
 }
 
-static void gzip_that_is_not_smaller_is_not_made_again(void **state)
+TEST_WITH(gzip_that_is_not_smaller_is_not_made_again, set_up_with_variants, tear_down)
 {
-    (void)state;
     own_site_get("/dense.txt", "");
     for (int i = 0; i < 2; i++) {
         own_site_get("/dense.txt", GZIP);
@@ -524,9 +503,8 @@ static void gzip_that_is_not_smaller_is_not_made_again(void **state)
     expect_with("/dense.txt", "Accept-Encoding: gzip, identity;q=0\r\n", 406, OUTCOME_ERROR, 0);
 }
 
-static void without_a_job_another_coding_is_sent(void **state)
+TEST_WITH(without_a_job_another_coding_is_sent, set_up_with_variants, tear_down)
 {
-    (void)state;
     own_site_get("/dense.txt", "");
     own_site_fill_queue();
     own_site_get("/dense.txt", GZIP);
@@ -537,18 +515,16 @@ static void without_a_job_another_coding_is_sent(void **state)
     own_site_empty_queue();
 }
 
-static void variant_that_needs_a_disk_is_loaded_by_a_job(void **state)
+TEST_WITH(variant_that_needs_a_disk_is_loaded_by_a_job, set_up_with_variants, tear_down)
 {
-    (void)state;
     own_site_get("/a.txt", "");
     own_system.cold = true;
     expect_with("/a.txt", GZIP, 200, OUTCOME_OFFLOAD, 1);
     assert_string_equal(answer.body, "a in gzip");
 }
 
-static void loading_of_a_variant_is_repeated_while_the_cache_shrinks(void **state)
+TEST_WITH(loading_of_a_variant_is_repeated_while_the_cache_shrinks, set_up_with_variants, tear_down)
 {
-    (void)state;
     own_site_get("/dense.txt", "");
     own_site_get("/a.txt", "");
     own_system.failing_allocations = 2;
@@ -559,11 +535,10 @@ static void loading_of_a_variant_is_repeated_while_the_cache_shrinks(void **stat
 
 /* --- The thread cache --- */
 
-static void thread_cache_knows_site_scheme_and_target(void **state)
+TEST(thread_cache_knows_site_scheme_and_target)
 {
     static const char request[] = "GET /tls HTTP/1.1\r\nHost: own\r\n";
 
-    (void)state;
     own_site_put_text("tls", "over TLS");
     own_site.client.secure = true;
     for (int i = 0; i < 2; i++) {
@@ -579,11 +554,10 @@ static void thread_cache_knows_site_scheme_and_target(void **state)
 }
 
 /* The policy tells single requests from repeated ones. */
-static void file_that_was_just_loaded_has_no_hit(void **state)
+TEST(file_that_was_just_loaded_has_no_hit)
 {
     const struct segment_hits *hits = segment_hits_of(&own_site.segment, 0);
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct cache_entry *entry;
 
@@ -595,11 +569,10 @@ static void file_that_was_just_loaded_has_no_hit(void **state)
 }
 
 /* Only what is in the shared cache may be in that of a thread. */
-static void file_that_is_too_large_to_be_cached_is_loaded_each_time(void **state)
+TEST(file_that_is_too_large_to_be_cached_is_loaded_each_time)
 {
     static char text[64 * 1024];
 
-    (void)state;
     cache_resize(own_site.worker.cache, 1024);
     own_site_put("large", text, sizeof(text));
     for (int i = 0; i < 2; i++) {
@@ -607,49 +580,4 @@ static void file_that_is_too_large_to_be_cached_is_loaded_each_time(void **state
         assert_int_equal(answer.outcome, OUTCOME_MISS);
         assert_int_equal(answer.body_length, sizeof(text));
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_WITHOUT_CACHE(name)                                                                   \
-    cmocka_unit_test_setup_teardown(name, set_up_without_cache, tear_down)
-#define TEST_WITH_VARIANTS(name)                                                                   \
-    cmocka_unit_test_setup_teardown(name, set_up_with_variants, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(file_is_loaded_once),
-        TEST_WITHOUT_CACHE(without_caches_every_request_loads),
-        TEST(absent_file_is_remembered_until_max_age),
-        cmocka_unit_test_setup_teardown(file_for_an_absent_path_is_cached_until_max_age,
-                                        set_up_with_extensions, tear_down),
-        TEST(other_errors_are_not_remembered),
-        TEST(file_that_needs_a_disk_is_loaded_by_a_job),
-        TEST(without_a_job_the_loop_opens_the_file_itself),
-        TEST(file_is_checked_when_three_quarters_of_its_age_are_over),
-        TEST(file_that_another_thread_checks_is_served_meanwhile),
-        TEST(changed_file_is_loaded_again),
-        TEST(check_that_needs_a_disk_is_left_to_a_job),
-        TEST(without_a_job_the_loop_checks_itself),
-        TEST(file_that_is_checked_without_memory_stays_valid),
-        TEST(loading_is_repeated_while_the_cache_shrinks),
-        TEST(body_that_the_thread_cache_has_lent_is_kept),
-        TEST(without_a_cache_to_shrink_loading_fails),
-        TEST(memory_that_others_use_is_awaited_by_a_job),
-        TEST(job_is_repeated_while_the_cache_shrinks),
-        TEST_WITH_VARIANTS(variant_is_chosen_by_accept_encoding),
-        TEST_WITH_VARIANTS(variant_is_loaded_once),
-        TEST_WITH_VARIANTS(gzip_is_made_by_a_job_and_cached),
-        cmocka_unit_test_setup_teardown(variant_alone_is_found_until_there_is_a_file,
-                                        set_up_with_lone_variant, tear_down),
-        TEST_WITH_VARIANTS(gzip_that_is_not_smaller_is_not_made_again),
-        TEST_WITH_VARIANTS(without_a_job_another_coding_is_sent),
-        TEST_WITH_VARIANTS(variant_that_needs_a_disk_is_loaded_by_a_job),
-        TEST_WITH_VARIANTS(loading_of_a_variant_is_repeated_while_the_cache_shrinks),
-        TEST(thread_cache_knows_site_scheme_and_target),
-        TEST(file_that_was_just_loaded_has_no_hit),
-        TEST(file_that_is_too_large_to_be_cached_is_loaded_each_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

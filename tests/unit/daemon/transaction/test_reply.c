@@ -42,13 +42,15 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void expect_field(const char *name, const char *value)
 {
     if (strcmp(own_site_field(name), value) != 0)
         fail_msg("%s: %s, not %s\n%s", name, own_site_field(name), value, answer.head);
 }
 
-static void ranges_and_preconditions_select_the_response(void **state)
+TEST(ranges_and_preconditions_select_the_response)
 {
     static const struct {
         const char *lines;
@@ -66,7 +68,6 @@ static void ranges_and_preconditions_select_the_response(void **state)
         {"If-Match: \"x\"\r\n", 412, "X-Own", "yes", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         own_site.client.requests = 0;
         assert_int_equal(own_site_get("/a.txt", cases[i].lines), cases[i].status);
@@ -86,7 +87,7 @@ static void date_file(const char *name, int64_t seconds)
 }
 
 /* Reproducible archives date all files alike, so the date says nothing: the tag decides. */
-static void date_of_the_first_day_is_not_sent_nor_compared(void **state)
+TEST(date_of_the_first_day_is_not_sent_nor_compared)
 {
     static const struct {
         const char *name, *lines;
@@ -104,7 +105,6 @@ static void date_of_the_first_day_is_not_sent_nor_compared(void **state)
         {"dated.txt", "If-Modified-Since: Fri, 02 Jan 1970 00:00:00 GMT\r\n", 86400, 304},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char target[32];
 
@@ -120,9 +120,8 @@ static void date_of_the_first_day_is_not_sent_nor_compared(void **state)
     expect_field("Last-Modified", "Fri, 02 Jan 1970 00:00:00 GMT");
 }
 
-static void type_may_depend_on_the_path(void **state)
+TEST(type_may_depend_on_the_path)
 {
-    (void)state;
     own_site_put_text("README", "text");
     own_site_put_text("other", "text");
     assert_int_equal(own_site_get("/README", ""), 200);
@@ -135,11 +134,10 @@ static void type_may_depend_on_the_path(void **state)
     expect_field("Content-Type", "text/html; charset=utf-8");
 }
 
-static void several_ranges_are_parts(void **state)
+TEST(several_ranges_are_parts)
 {
     char length[16];
 
-    (void)state;
     assert_int_equal(own_site_get("/a.txt", "Range: bytes=0-0,5-6\r\n"), 206);
     assert_memory_equal(own_site_field("Content-Type"), "multipart/byteranges; boundary=", 31);
     snprintf(length, sizeof(length), "%zu", answer.body_length);
@@ -150,11 +148,10 @@ static void several_ranges_are_parts(void **state)
 }
 
 /* The client that sends If-Range has the other fields. */
-static void part_for_if_range_repeats_only_validators(void **state)
+TEST(part_for_if_range_repeats_only_validators)
 {
     char lines[256];
 
-    (void)state;
     own_site_get("/a.txt", "");
     snprintf(lines, sizeof(lines), "Range: bytes=0-3\r\nIf-Range: %s\r\n", own_site_field("ETag"));
     assert_int_equal(own_site_get("/a.txt", lines), 206);
@@ -162,9 +159,8 @@ static void part_for_if_range_repeats_only_validators(void **state)
     expect_field("X-Own", "yes");
 }
 
-static void errors_have_a_page_and_the_fields_they_need(void **state)
+TEST(errors_have_a_page_and_the_fields_they_need)
 {
-    (void)state;
     assert_int_equal(own_site_get("/none", ""), 404);
     assert_string_equal(answer.body, "own page");
     expect_field("Content-Length", "8");
@@ -179,11 +175,10 @@ static void errors_have_a_page_and_the_fields_they_need(void **state)
     assert_int_equal(own_site_metric(METRIC_cache_misses), 2); /* of the missing file */
 }
 
-static void connection_closes_after_its_last_request(void **state)
+TEST(connection_closes_after_its_last_request)
 {
     struct transaction_context *context = &own_site.context;
 
-    (void)state;
     for (int i = 1; i <= 4; i++) {
         own_site_get("/a.txt", "");
         expect_field("Connection", i < 4 ? "" : "close");
@@ -203,9 +198,8 @@ static void connection_closes_after_its_last_request(void **state)
     expect_field("Connection", "close");
 }
 
-static void request_for_a_host_that_tls_does_not_cover_is_421(void **state)
+TEST(request_for_a_host_that_tls_does_not_cover_is_421)
 {
-    (void)state;
     own_site.client.secure = true;
     for (int i = 0; i < 2; i++)
         assert_int_equal(own_site_get("/a.txt", ""), 200);
@@ -213,22 +207,4 @@ static void request_for_a_host_that_tls_does_not_cover_is_421(void **state)
     assert_int_equal(own_site_request("GET /a.txt HTTP/1.1\r\nHost: b\r\n"), 421);
     assert_int_equal(asked_covers, 2);
     assert_int_equal(own_site_get("/a.txt", ""), 200);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(ranges_and_preconditions_select_the_response),
-        TEST(date_of_the_first_day_is_not_sent_nor_compared),
-        TEST(type_may_depend_on_the_path),
-        TEST(several_ranges_are_parts),
-        TEST(part_for_if_range_repeats_only_validators),
-        TEST(errors_have_a_page_and_the_fields_they_need),
-        TEST(connection_closes_after_its_last_request),
-        TEST(request_for_a_host_that_tls_does_not_cover_is_421),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,11 @@
  * Shortages: one event when a thread has one, one when no thread has had it for a while. Room for an
  * allocation that failed: what the cache evicts, and what it has evicted before.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/transaction/shortage.h"
+#include "tests/test.h"
 #include "tests/unit/own_cache.h"
 #include "tests/unit/own_segment.h"
 
@@ -69,9 +63,8 @@ static void expect_no_event(void)
 static const char begins[] = "worker 7: the log ring is full: access log records are dropped";
 
 /* The threads may be those of one connection each, which are gone soon. */
-static void shortage_of_many_threads_is_one_begin_and_one_end(void **state)
+TEST_WITH(shortage_of_many_threads_is_one_begin_and_one_end, set_up, tear_down)
 {
-    (void)state;
     at(0);
     assert_false(shortage_lasts(&of_context, SHORTAGE_LOG));
     shortage_note(&of_context, SHORTAGE_LOG, now_ns, 1);
@@ -87,9 +80,8 @@ static void shortage_of_many_threads_is_one_begin_and_one_end(void **state)
     expect_no_event();
 }
 
-static void next_shortage_counts_from_zero(void **state)
+TEST_WITH(next_shortage_counts_from_zero, set_up, tear_down)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         at(100 * i);
         shortage_note(&of_context, SHORTAGE_LOG, now_ns, 1);
@@ -100,9 +92,8 @@ static void next_shortage_counts_from_zero(void **state)
     expect_no_event();
 }
 
-static void exit_of_the_worker_ends_its_shortages(void **state)
+TEST_WITH(exit_of_the_worker_ends_its_shortages, set_up, tear_down)
 {
-    (void)state;
     at(0);
     shortage_note(&of_context, SHORTAGE_LOG, now_ns, 2);
     expect_event(begins);
@@ -183,21 +174,19 @@ static bool asked_all(void)
 }
 
 /* Its callers try again as long as there was something to free. */
-static void without_a_cache_there_is_no_room_to_make(void **state)
+TEST(without_a_cache_there_is_no_room_to_make)
 {
     struct worker_shortages shortages = {0};
     const struct worker_context worker = {.cache = NULL, .shortages = &shortages};
     struct transaction_context context = {.worker = &worker, .loop_now_ns = 1};
 
-    (void)state;
     assert_false(memory_make_room(&context));
     assert_int_equal(memory_find_room(&context, memory_freed(&worker)), MEMORY_NONE);
     assert_true(shortage_lasts(&worker, SHORTAGE_MEMORY));
 }
 
-static void cache_is_emptied_by_halves(void **state)
+TEST(cache_is_emptied_by_halves)
 {
-    (void)state;
     open_scene();
     cache_release(scene.worker.cache, put("/a"));
     cache_release(scene.worker.cache, put("/b"));
@@ -212,11 +201,10 @@ static void cache_is_emptied_by_halves(void **state)
     close_scene();
 }
 
-static void memory_that_others_use_is_awaited(void **state)
+TEST(memory_that_others_use_is_awaited)
 {
     struct cache_entry *entry;
 
-    (void)state;
     open_scene();
     entry = put("/a");
     assert_int_equal(find_room(0), MEMORY_FREED); /* evicted */
@@ -230,11 +218,10 @@ static void memory_that_others_use_is_awaited(void **state)
 }
 
 /* Between the last reference and free(), another thread may look. */
-static void memory_about_to_be_freed_is_awaited(void **state)
+TEST(memory_about_to_be_freed_is_awaited)
 {
     struct cache_entry *entry;
 
-    (void)state;
     open_scene();
     entry = put("/a");
     assert_int_equal(find_room(0), MEMORY_FREED);
@@ -249,11 +236,10 @@ static void memory_about_to_be_freed_is_awaited(void **state)
     close_scene();
 }
 
-static void own_thread_cache_drops_what_is_evicted(void **state)
+TEST(own_thread_cache_drops_what_is_evicted)
 {
     struct cache_entry *entry;
 
-    (void)state;
     open_scene();
     entry = put("/a");
     thread_cache_store(scene.context.thread_cache, 0, (struct span){"/a", 2}, 0, entry, false, 1,
@@ -264,11 +250,10 @@ static void own_thread_cache_drops_what_is_evicted(void **state)
     close_scene();
 }
 
-static void few_connections_are_always_admitted(void **state)
+TEST(few_connections_are_always_admitted)
 {
     _Atomic uint64_t *metrics;
 
-    (void)state;
     open_scene();
     metrics = scene.context.metrics = segment_thread(&scene.own.segment, 0)->metrics;
     metric_set(metrics, METRIC_connections_open, 1000);
@@ -280,23 +265,4 @@ static void few_connections_are_always_admitted(void **state)
     metric_set(metrics, METRIC_connections_open, 7);
     assert_true(memory_admits(&scene.context));
     close_scene();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(shortage_of_many_threads_is_one_begin_and_one_end),
-        TEST(next_shortage_counts_from_zero),
-        TEST(exit_of_the_worker_ends_its_shortages),
-        cmocka_unit_test(without_a_cache_there_is_no_room_to_make),
-        cmocka_unit_test(cache_is_emptied_by_halves),
-        cmocka_unit_test(memory_that_others_use_is_awaited),
-        cmocka_unit_test(memory_about_to_be_freed_is_awaited),
-        cmocka_unit_test(own_thread_cache_drops_what_is_evicted),
-        cmocka_unit_test(few_connections_are_always_admitted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #define TESTS_UNIT_DAEMON_WORKER_SERVING_THREADS_H
 
 #include "daemon/worker/internal.h"
+#include "tests/test.h"
 #include "tests/unit/mailbox_items.h"
 
 #include <string.h>

@@ -4,14 +4,8 @@
 #include "daemon/connection/lifecycle.h"
 #include "tests/unit/event_output.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "serving_threads.h"
+#include "tests/test.h"
 
 static struct balancer *balancer = &worker.balancer;
 
@@ -67,11 +61,10 @@ static void expect_order(uint32_t number, uint32_t count, bool idle, enum move_r
     give->given(&give->item, &worker);
 }
 
-static void each_thread_gives_away_its_part(void **state)
+TEST(each_thread_gives_away_its_part)
 {
     const struct message_give active = {.active = 4}, idle = {.idle = 5, .resized = 1};
 
-    (void)state;
     begin();
     set_connections(0, 20, 10);
     set_connections(1, 10, 0);
@@ -97,11 +90,10 @@ static void each_thread_gives_away_its_part(void **state)
 /*
  * A thread counts its active connections once a second: there may be more of them than open ones.
  */
-static void closed_connections_are_not_idle(void **state)
+TEST(closed_connections_are_not_idle)
 {
     const struct message_give idle = {.idle = 6};
 
-    (void)state;
     begin();
     set_connections(0, 2, 10);
     set_connections(1, 6, 0);
@@ -110,11 +102,10 @@ static void closed_connections_are_not_idle(void **state)
     close_threads();
 }
 
-static void threads_without_connections_give_none(void **state)
+TEST(threads_without_connections_give_none)
 {
     const struct message_give all = {.active = 7, .idle = 7};
 
-    (void)state;
     begin();
     balancer_give_away(&worker, &all);
     assert_false(balancer_gives_away(balancer));
@@ -138,11 +129,10 @@ static uint32_t take_orders(enum move_reason reason)
     return sum;
 }
 
-static void resize_is_evened_out_at_once(void **state)
+TEST(resize_is_evened_out_at_once)
 {
     uint32_t pause_ms = 0;
 
-    (void)state;
     begin();
     set_connections(0, 90, 90);
     balancer_resized(balancer, 1, THREADS);
@@ -169,9 +159,8 @@ static void resize_is_evened_out_at_once(void **state)
     close_threads();
 }
 
-static void resize_logs_what_it_has_moved(void **state)
+TEST(resize_logs_what_it_has_moved)
 {
-    (void)state;
     begin();
     balancer_resized(balancer, 1, 2);
     balancer_resized(balancer, 2, 1);
@@ -192,9 +181,8 @@ static void resize_logs_what_it_has_moved(void **state)
     close_threads();
 }
 
-static void uneven_load_must_last(void **state)
+TEST(uneven_load_must_last)
 {
-    (void)state;
     begin();
     set_connections(0, 90, 90);
     let_time_pass();
@@ -210,9 +198,8 @@ static void uneven_load_must_last(void **state)
     close_threads();
 }
 
-static void next_look_waits_for_connections_on_their_way(void **state)
+TEST(next_look_waits_for_connections_on_their_way)
 {
-    (void)state;
     begin();
     set_connections(0, 90, 90);
     balancer_resized(balancer, 1, THREADS);
@@ -226,9 +213,8 @@ static void next_look_waits_for_connections_on_their_way(void **state)
     close_threads();
 }
 
-static void nothing_moves_while_it_is_off(void **state)
+TEST(nothing_moves_while_it_is_off)
 {
-    (void)state;
     begin();
     set_connections(0, 90, 90);
     balancer_switch(balancer, false);
@@ -243,20 +229,4 @@ static void nothing_moves_while_it_is_off(void **state)
     look();
     assert_int_equal(take_orders(MOVE_UNEVEN), 60);
     close_threads();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_thread_gives_away_its_part),
-        cmocka_unit_test(closed_connections_are_not_idle),
-        cmocka_unit_test(threads_without_connections_give_none),
-        cmocka_unit_test(resize_is_evened_out_at_once),
-        cmocka_unit_test(resize_logs_what_it_has_moved),
-        cmocka_unit_test(uneven_load_must_last),
-        cmocka_unit_test(next_look_waits_for_connections_on_their_way),
-        cmocka_unit_test(nothing_moves_while_it_is_off),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

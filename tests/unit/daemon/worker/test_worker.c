@@ -6,14 +6,8 @@
 #include "daemon/connection/listen_socket.h"
 #include "daemon/transaction/shortage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "serving_threads.h"
+#include "tests/test.h"
 #include "tests/unit/own_cache.h"
 
 enum { NUMBER = 77, FEW_CONNECTIONS = 8 };
@@ -44,6 +38,8 @@ static int end(void **state)
     own_cache_close(&own);
     return 0;
 }
+
+const struct test_fixture test_fixture = {begin, end};
 
 static bool put(const char *path, size_t bytes)
 {
@@ -96,10 +92,10 @@ static void expect_report(uint64_t affected)
     assert_false(has_reported(&report));
 }
 
-static void report_follows_the_last_thread(void **state)
+TEST(report_follows_the_last_thread)
 {
     struct message_command_done report;
-    (void)state;
+
     fill_cache();
     command(THREADS, COMMAND_CACHE_FLUSH, 0, "");
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -109,17 +105,15 @@ static void report_follows_the_last_thread(void **state)
     expect_report(3);
 }
 
-static void without_threads_it_follows_at_once(void **state)
+TEST(without_threads_it_follows_at_once)
 {
-    (void)state;
     fill_cache();
     command(0, COMMAND_CACHE_PURGE, 0, "/b/");
     expect_report(2);
 }
 
-static void each_command_changes_the_cache(void **state)
+TEST(each_command_changes_the_cache)
 {
-    (void)state;
     fill_cache();
     command(0, COMMAND_CACHE_PURGE, 0, "/a");
     expect_report(1);
@@ -131,11 +125,10 @@ static void each_command_changes_the_cache(void **state)
     expect_report(1);
 }
 
-static void worker_without_a_cache_only_sweeps(void **state)
+TEST(worker_without_a_cache_only_sweeps)
 {
     struct message_command_done report;
 
-    (void)state;
     fill_cache();
     worker.context.cache = NULL;
     command(1, COMMAND_CACHE_FLUSH, 0, "");
@@ -167,9 +160,8 @@ static struct shed_request *request_in(uint32_t number)
     return item == NULL ? NULL : CONTAINER_OF(item, struct shed_request, item);
 }
 
-static void connections_wait_while_no_thread_admits_one(void **state)
+TEST(connections_wait_while_no_thread_admits_one)
 {
-    (void)state;
     assert_true(worker_ready_for_connection(&worker));
     worker.leaving = true; /* nothing is freed */
     set_level(MEMORY_EXHAUSTED, 0);
@@ -186,9 +178,8 @@ static void connections_wait_while_no_thread_admits_one(void **state)
     free(worker.spare);
 }
 
-static void cache_takes_what_the_master_allows(void **state)
+TEST(cache_takes_what_the_master_allows)
 {
-    (void)state;
     worker.leaving = true;
     set_level(MEMORY_SHORT, KIB);
     assert_false(put("/a", 2 * KIB));
@@ -199,11 +190,10 @@ static void cache_takes_what_the_master_allows(void **state)
 }
 
 /* An eighth of the connections, when the cache has nothing more to evict. */
-static void connections_follow_the_cache(void **state)
+TEST(connections_follow_the_cache)
 {
     struct shed_request *request;
 
-    (void)state;
     assert_true(put("/a", KIB));
     set_connections(0, 10, 0);
     set_connections(1, 20, 5);
@@ -225,19 +215,17 @@ static void connections_follow_the_cache(void **state)
     assert_null(request->asker);
 }
 
-static void without_a_cache_connections_are_closed_at_once(void **state)
+TEST(without_a_cache_connections_are_closed_at_once)
 {
-    (void)state;
     worker.context.cache = NULL;
     set_level(MEMORY_SHORT, 0);
     assert_non_null(request_in(0));
 }
 
-static void request_visits_each_thread_until_enough_are_closed(void **state)
+TEST(request_visits_each_thread_until_enough_are_closed)
 {
     struct shed_request *request;
 
-    (void)state;
     worker_shed(&worker, SHORTAGE_CONNECTIONS, 5);
     for (uint32_t i = 0; i < THREADS; i++) {
         request = request_in(i);
@@ -261,34 +249,13 @@ static void request_visits_each_thread_until_enough_are_closed(void **state)
     assert_false(worker.shed_pending);
 }
 
-static void request_of_a_thread_returns_to_it(void **state)
+TEST(request_of_a_thread_returns_to_it)
 {
     struct shed_request request = {.asker = &thread[1].loop.mailbox, .wanted = 1};
 
-    (void)state;
     worker_pass_shed_request(&request.item, &worker);
     assert_ptr_equal(request_in(0), &request);
     request.closed = 1;
     worker_pass_shed_request(&request.item, &worker);
     assert_ptr_equal(next_item(1, shed_finish), &request.item);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(report_follows_the_last_thread),
-        TEST(without_threads_it_follows_at_once),
-        TEST(each_command_changes_the_cache),
-        TEST(worker_without_a_cache_only_sweeps),
-        TEST(connections_wait_while_no_thread_admits_one),
-        TEST(cache_takes_what_the_master_allows),
-        TEST(connections_follow_the_cache),
-        TEST(without_a_cache_connections_are_closed_at_once),
-        TEST(request_visits_each_thread_until_enough_are_closed),
-        TEST(request_of_a_thread_returns_to_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,8 @@ static int tear_down(void **state)
     return own_directory_remove();
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static int open_and_fill(void)
 {
     context = (struct worker_context){.segment = &segment};
@@ -64,12 +66,11 @@ static int open_and_fill(void)
     return worker_context_fill(&context, segment_worker(&segment, 0));
 }
 
-static void cache_holds_a_quarter_of_the_descriptors(void **state)
+TEST(cache_holds_a_quarter_of_the_descriptors)
 {
     static const rlim_t limits[][2] = {{0, 0},       {3, 0},       {4, 1},      {1024, 256},
                                        {4095, 1023}, {4096, 1024}, {8192, 1024}};
 
-    (void)state;
     load("cache.policy=lru", "cache.enabled=on");
     for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
         const struct rlimit limit = {.rlim_cur = limits[i][0]};
@@ -78,11 +79,10 @@ static void cache_holds_a_quarter_of_the_descriptors(void **state)
     }
 }
 
-static void context_is_that_of_the_configuration(void **state)
+TEST(context_is_that_of_the_configuration)
 {
     static const struct host_place places[] = {{.entry = 7}};
 
-    (void)state;
     load("cache.policy=lru", "cache.enabled=on");
     assert_int_equal(open_and_fill(), 0);
     assert_ptr_equal(context.config, &config);
@@ -100,29 +100,26 @@ static void context_is_that_of_the_configuration(void **state)
     worker_context_close(&context);
 }
 
-static void context_without_cache_is_complete(void **state)
+TEST(context_without_cache_is_complete)
 {
-    (void)state;
     load("cache.policy=sieve", "cache.enabled=off");
     assert_int_equal(open_and_fill(), 0);
     assert_null(context.cache);
     worker_context_close(&context);
 }
 
-static void missing_root_is_an_error(void **state)
+TEST(missing_root_is_an_error)
 {
-    (void)state;
     load("cache.policy=sieve", "cache.enabled=on");
     assert_int_equal(own_directory_remove(), 0);
     assert_int_equal(open_and_fill(), -1);
     worker_context_close(&context);
 }
 
-static void context_without_memory_for_a_part_is_closed(void **state)
+TEST(context_without_memory_for_a_part_is_closed)
 {
     int descriptors, failures = 0, result = -1;
 
-    (void)state;
     load("cache.policy=sieve", "cache.enabled=on");
     descriptors = open_descriptors();
     for (; result != 0; failures++) {
@@ -133,19 +130,4 @@ static void context_without_memory_for_a_part_is_closed(void **state)
         assert_int_equal(open_descriptors(), descriptors);
     }
     assert_true(failures > 5);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(cache_holds_a_quarter_of_the_descriptors),
-        TEST(context_is_that_of_the_configuration),
-        TEST(context_without_cache_is_complete),
-        TEST(missing_root_is_an_error),
-        TEST(context_without_memory_for_a_part_is_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* Which thread has which listen socket of a worker. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "serving_threads.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 
 #include "daemon/connection/listen_socket.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -74,6 +68,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static bool add(uint32_t row, uint32_t id)
 {
     const struct message_listen_socket message = {.id = id, .row = row};
@@ -121,11 +117,10 @@ static void add_five(void)
     assert_true(add(1, 3));
 }
 
-static void rows_are_assigned_to_the_threads_in_turn(void **state)
+TEST(rows_are_assigned_to_the_threads_in_turn)
 {
     static const int owners[] = {0, 0, 1, 0, 1};
 
-    (void)state;
     add_five();
     assert_int_equal(assign(0), 0);
     assert_int_equal(assign(2), 5);
@@ -135,9 +130,8 @@ static void rows_are_assigned_to_the_threads_in_turn(void **state)
     assert_int_equal(event_count(), 0);
 }
 
-static void only_sockets_that_change_their_thread_are_revoked(void **state)
+TEST(only_sockets_that_change_their_thread_are_revoked)
 {
-    (void)state;
     add_five();
     assign(2);
     assert_int_equal(assign(2), 0);
@@ -148,9 +142,8 @@ static void only_sockets_that_change_their_thread_are_revoked(void **state)
 }
 
 /* It closes them itself. */
-static void sockets_of_an_exiting_thread_are_not_revoked(void **state)
+TEST(sockets_of_an_exiting_thread_are_not_revoked)
 {
-    (void)state;
     add_five();
     assign(3);
     assert_int_equal(assign(2), 3); /* 4 is given; 5 is revoked and given */
@@ -159,9 +152,8 @@ static void sockets_of_an_exiting_thread_are_not_revoked(void **state)
     assert_int_equal(drop(3), -1); /* of thread 1 */
 }
 
-static void many_sockets_are_spread(void **state)
+TEST(many_sockets_are_spread)
 {
-    (void)state;
     for (uint32_t id = IDS; id-- > 0;)
         assert_true(add(id / 2, id));
     assert_int_equal(assign(THREADS), IDS);
@@ -172,11 +164,10 @@ static void many_sockets_are_spread(void **state)
     }
 }
 
-static void dropped_socket_is_closed(void **state)
+TEST(dropped_socket_is_closed)
 {
     int descriptors;
 
-    (void)state;
     add_five();
     assign(2);
     descriptors = open_descriptors();
@@ -194,11 +185,10 @@ static void dropped_socket_is_closed(void **state)
     assert_int_equal(open_descriptors(), descriptors - 3 * 2 - 2);
 }
 
-static void failed_assignment_is_repeated(void **state)
+TEST(failed_assignment_is_repeated)
 {
     struct rlimit before, none;
 
-    (void)state;
     assert_true(add(0, 1));
     out_of_memory = true;
     assign(1);
@@ -217,11 +207,10 @@ static void failed_assignment_is_repeated(void **state)
     assert_int_equal(event_count(), 2);
 }
 
-static void socket_without_memory_is_closed(void **state)
+TEST(socket_without_memory_is_closed)
 {
     int descriptors;
 
-    (void)state;
     for (uint32_t id = 0; id < 16; id++)
         assert_true(add(0, id));
     descriptors = open_descriptors();
@@ -233,21 +222,4 @@ static void socket_without_memory_is_closed(void **state)
     assert_int_equal(event_count(), 1);
     assert_true(add(0, 17));
     assert_int_equal(worker.listener_count, 17);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rows_are_assigned_to_the_threads_in_turn),
-        TEST(only_sockets_that_change_their_thread_are_revoked),
-        TEST(sockets_of_an_exiting_thread_are_not_revoked),
-        TEST(many_sockets_are_spread),
-        TEST(dropped_socket_is_closed),
-        TEST(failed_assignment_is_repeated),
-        TEST(socket_without_memory_is_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

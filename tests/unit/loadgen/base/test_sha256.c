@@ -1,13 +1,7 @@
 /* SHA-256 of the test vectors of FIPS 180-4, whole and in pieces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/base/sha256.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +18,8 @@ static const struct {
     {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
 };
 
-static void digest_matches_fips_vectors(void **state)
+TEST(digest_matches_fips_vectors)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct sha256 sha;
         uint8_t digest[SHA256_BYTES];
@@ -44,12 +37,11 @@ static void digest_matches_fips_vectors(void **state)
     }
 }
 
-static void digest_does_not_depend_on_pieces(void **state)
+TEST(digest_does_not_depend_on_pieces)
 {
     uint8_t bytes[300], whole[SHA256_BYTES], pieces[SHA256_BYTES];
     struct sha256 sha;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 7);
     assert_true(sha256_open(&sha));
@@ -64,14 +56,4 @@ static void digest_does_not_depend_on_pieces(void **state)
         assert_memory_equal(whole, pieces, sizeof(whole));
     }
     sha256_close(&sha);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digest_matches_fips_vectors),
-        cmocka_unit_test(digest_does_not_depend_on_pieces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The command line: values, defaults, errors, help. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/cli/options.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +49,10 @@ static struct plan good_plan(const char *line)
     return plan;
 }
 
-static void empty_command_line_sets_defaults(void **state)
+TEST(empty_command_line_sets_defaults)
 {
     struct plan plan = good_plan("");
 
-    (void)state;
     assert_string_equal(plan.urls[0], OPTIONS_DEFAULT_URL);
     assert_string_equal(plan.method, "GET");
     assert_int_equal(plan.header_count, 0);
@@ -77,7 +70,7 @@ static void empty_command_line_sets_defaults(void **state)
     assert_false(plan.quiet || plan.progress_lines);
 }
 
-static void every_spelling_sets_the_same_plan(void **state)
+TEST(every_spelling_sets_the_same_plan)
 {
     static const char *const lines[] = {
         "-c 20 -n 50k -d 2m -t 3 -m PUT -H A:_b -H Empty: --no-keepalive --timeout 1.5s "
@@ -89,7 +82,6 @@ static void every_spelling_sets_the_same_plan(void **state)
         "--connect-timeout 0.2s --grace 0ms --max-errors .5% -j --progress --quiet -- http://a/b",
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         struct plan plan = good_plan(lines[i]);
 
@@ -112,7 +104,7 @@ static void every_spelling_sets_the_same_plan(void **state)
     }
 }
 
-static void field_connection_close_disables_keep_alive(void **state)
+TEST(field_connection_close_disables_keep_alive)
 {
     static const struct {
         const char *field;
@@ -126,7 +118,6 @@ static void field_connection_close_disables_keep_alive(void **state)
                  {"Connection:", true},
                  {"X-Connection:_close", true}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char line[80];
 
@@ -136,11 +127,10 @@ static void field_connection_close_disables_keep_alive(void **state)
     assert_false(good_plan("--no-keepalive -H Connection:_keep-alive").keepalive);
 }
 
-static void output_options_select_format_and_percentiles(void **state)
+TEST(output_options_select_format_and_percentiles)
 {
     struct plan plan = good_plan("-o a.csv -p 50,99.9999");
 
-    (void)state;
     assert_string_equal(plan.output, "a.csv");
     assert_int_equal(plan.format, PLAN_FORMAT_CSV);
     assert_int_equal(plan.percentile_count, 2);
@@ -155,11 +145,10 @@ static void output_options_select_format_and_percentiles(void **state)
     assert_string_equal(plan.urls[0], "b.json");
 }
 
-static void merge_takes_files_checks_and_output(void **state)
+TEST(merge_takes_files_checks_and_output)
 {
     struct plan plan = good_plan("merge a.json b.json -o c.html --fail-if p99>5ms -p 50");
 
-    (void)state;
     assert_int_equal(plan.command, PLAN_MERGE);
     assert_int_equal(plan.url_count, 2);
     assert_string_equal(plan.urls[1], "b.json");
@@ -168,11 +157,10 @@ static void merge_takes_files_checks_and_output(void **state)
     assert_int_equal(plan.percentile_count, 1);
 }
 
-static void find_sets_its_own_defaults(void **state)
+TEST(find_sets_its_own_defaults)
 {
     struct plan plan = good_plan("find p99<20ms --arrivals poisson");
 
-    (void)state;
     assert_int_equal(plan.find.what, PLAN_FIND_RATE);
     assert_true(plan.find.condition.limit == 20e6);
     assert_int_equal(plan.connections, 200);
@@ -187,11 +175,10 @@ static void find_sets_its_own_defaults(void **state)
     assert_int_equal(plan.threads_requested, 1);
 }
 
-static void sweep_sets_its_own_defaults(void **state)
+TEST(sweep_sets_its_own_defaults)
 {
     struct plan plan = good_plan("sweep");
 
-    (void)state;
     assert_int_equal(plan.command, PLAN_SWEEP);
     assert_int_equal(plan.sweep.connections.count, 8);
     assert_int_equal(plan.sweep.connections.value[7], 200);
@@ -218,11 +205,10 @@ static void sweep_sets_its_own_defaults(void **state)
     assert_int_equal(good_plan("-- sweep").command, PLAN_RUN);
 }
 
-static void dependent_values_are_limited(void **state)
+TEST(dependent_values_are_limited)
 {
     struct plan plan = good_plan("-n 10 -c 100");
 
-    (void)state;
     assert_int_equal(plan.connections_requested, 100);
     assert_int_equal(plan.connections, 10);
     assert_int_equal(plan.duration_ms, 0);
@@ -234,11 +220,10 @@ static void dependent_values_are_limited(void **state)
     assert_true(good_plan("--max-errors 100%").max_errors == 100);
 }
 
-static void load_and_check_options_set_the_plan(void **state)
+TEST(load_and_check_options_set_the_plan)
 {
     struct plan plan = good_plan("-r 2k/s --arrivals poisson -w 2s --ramp 1s -n 5 -c 10");
 
-    (void)state;
     assert_true(plan.rate == 2000 && plan.poisson && plan_is_open(&plan));
     assert_int_equal(plan.warmup_ms, 2000);
     assert_int_equal(plan.ramp_ms, 1000);
@@ -261,12 +246,11 @@ static void load_and_check_options_set_the_plan(void **state)
     assert_int_equal(plan.checks.digest[31], 1);
 }
 
-static void request_options_set_the_plan(void **state)
+TEST(request_options_set_the_plan)
 {
     struct plan plan =
         good_plan("-b x=1 -u me:pw --range 0-9 --gzip --engine raw http://a/ http://b/");
 
-    (void)state;
     assert_string_equal(plan.method, "POST");
     assert_true(plan.engine == PLAN_ENGINE_RAW && plan.url_count == 2 && plan.gzip);
     assert_string_equal(plan.urls[1], "http://b/");
@@ -490,9 +474,8 @@ static const struct {
     {"--zzz=1", "unknown option --zzz; see wsload -h"},
 };
 
-static void invalid_option_is_rejected_with_reason(void **state)
+TEST(invalid_option_is_rejected_with_reason)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rejected); i++) {
         struct plan plan;
         char why[512];
@@ -503,13 +486,12 @@ static void invalid_option_is_rejected_with_reason(void **state)
     }
 }
 
-static void header_beyond_limit_is_rejected(void **state)
+TEST(header_beyond_limit_is_rejected)
 {
     char *words[2 * PLAN_HEADERS_MAX + 4] = {(char *)"wsload"}, why[512];
     struct plan plan;
     int count = 1;
 
-    (void)state;
     for (int i = 0; i < PLAN_HEADERS_MAX; i++) {
         words[count++] = (char *)"-H";
         words[count++] = (char *)"A: b";
@@ -520,14 +502,13 @@ static void header_beyond_limit_is_rejected(void **state)
     assert_string_equal(why, "-H 'One: more': more than 64 header fields");
 }
 
-static void help_fits_80_columns_and_hides_aliases(void **state)
+TEST(help_fits_80_columns_and_hides_aliases)
 {
     struct plan plan;
     char why[512], *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     assert_int_equal(parse("-h", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("help", &plan, why, sizeof(why)), OPTIONS_HELP);
     assert_int_equal(parse("help all", &plan, why, sizeof(why)), OPTIONS_HELP_ALL);
@@ -547,25 +528,4 @@ static void help_fits_80_columns_and_hides_aliases(void **state)
         if (strlen(line) > 80)
             fail_msg("wider than a terminal: %s", line);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_command_line_sets_defaults),
-        cmocka_unit_test(every_spelling_sets_the_same_plan),
-        cmocka_unit_test(field_connection_close_disables_keep_alive),
-        cmocka_unit_test(output_options_select_format_and_percentiles),
-        cmocka_unit_test(merge_takes_files_checks_and_output),
-        cmocka_unit_test(find_sets_its_own_defaults),
-        cmocka_unit_test(sweep_sets_its_own_defaults),
-        cmocka_unit_test(dependent_values_are_limited),
-        cmocka_unit_test(invalid_option_is_rejected_with_reason),
-        cmocka_unit_test(header_beyond_limit_is_rejected),
-        cmocka_unit_test(help_fits_80_columns_and_hides_aliases),
-        cmocka_unit_test(load_and_check_options_set_the_plan),
-        cmocka_unit_test(request_options_set_the_plan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

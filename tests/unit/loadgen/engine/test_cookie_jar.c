@@ -1,13 +1,7 @@
 /* Which cookies are stored, and to which requests they are sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/engine/cookie_jar.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,9 +70,8 @@ static const struct {
     {"/", "a=b; Domain=elsewhere.test", "/", "a=b"},
 };
 
-static void cookie_is_sent_by_its_attributes(void **state)
+TEST(cookie_is_sent_by_its_attributes)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct request request = request_for(cases[i].path, false, 0);
         char *value;
@@ -93,9 +86,8 @@ static void cookie_is_sent_by_its_attributes(void **state)
     }
 }
 
-static void cookies_are_replaced_deleted_and_expire(void **state)
+TEST(cookies_are_replaced_deleted_and_expire)
 {
-    (void)state;
     store("/", "a=1");
     store("/", "b=1; Max-Age=10");
     store("/", "a=2");
@@ -113,11 +105,10 @@ static void cookies_are_replaced_deleted_and_expire(void **state)
     expect("/", false, 0, 0, "");
 }
 
-static void cookies_beyond_the_limits_are_ignored(void **state)
+TEST(cookies_beyond_the_limits_are_ignored)
 {
     char long_value[COOKIE_JAR_COOKIE_BYTES_MAX + 8];
 
-    (void)state;
     memset(long_value, 'x', sizeof(long_value));
     memcpy(long_value, "a=", 2);
     long_value[sizeof(long_value) - 1] = '\0';
@@ -131,15 +122,4 @@ static void cookies_beyond_the_limits_are_ignored(void **state)
     }
     assert_int_equal(jar.count, COOKIE_JAR_COOKIES_MAX);
     cookie_jar_free(&jar);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cookie_is_sent_by_its_attributes),
-        cmocka_unit_test(cookies_are_replaced_deleted_and_expire),
-        cmocka_unit_test(cookies_beyond_the_limits_are_ignored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

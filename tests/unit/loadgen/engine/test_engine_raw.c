@@ -1,14 +1,8 @@
 /* Engine raw, a server that is faster than the client, and one that closes an idle connection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "loadgen/engine/engine.h"
 #include "loadgen/plan/request_plan.h"
+#include "tests/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -98,6 +92,8 @@ static int end(void **state)
     return close(listener);
 }
 
+const struct test_fixture test_fixture = {begin, end};
+
 /* The byte that it sends makes the client's socket readable until the end. */
 static void on_connecting(evutil_socket_t fd, short events, void *context)
 {
@@ -124,7 +120,7 @@ static void on_end(void *context, uint32_t slot, struct transaction *transaction
 }
 
 /* It would be read for ever if the timer of the timeout had no turn. */
-static void endless_body_ends_at_the_timeout(void **state)
+TEST(endless_body_ends_at_the_timeout)
 {
     enum error_kind error = ERROR_KIND_NONE;
     struct error_texts error_texts = {0};
@@ -140,7 +136,6 @@ static void endless_body_ends_at_the_timeout(void **state)
     struct engine *engine = engine_raw.create(&config);
     struct event *connecting = event_new(base, listener, EV_READ, on_connecting, NULL);
 
-    (void)state;
     assert_non_null(engine);
     assert_true(engine_raw.reserve(engine, 1));
     engine_raw.begin(engine, 0, &request_plan.requests[0], clock_monotonic_ns());
@@ -167,7 +162,7 @@ static void on_request(evutil_socket_t fd, short events, void *context)
 }
 
 /* A busy client has not polled the connection since the server closed it. */
-static void closed_idle_connection_is_not_used(void **state)
+TEST(closed_idle_connection_is_not_used)
 {
     enum error_kind error = ERROR_KIND_OTHER;
     struct error_texts error_texts = {0};
@@ -183,7 +178,6 @@ static void closed_idle_connection_is_not_used(void **state)
     struct engine *engine = engine_raw.create(&config);
     struct event *arriving = event_new(base, listener, EV_READ | EV_PERSIST, on_request, NULL);
 
-    (void)state;
     real_recv = true;
     assert_non_null(engine);
     assert_true(engine_raw.reserve(engine, 1));
@@ -200,14 +194,4 @@ static void closed_idle_connection_is_not_used(void **state)
     assert_int_equal(calls, 2);
     engine_raw.destroy(engine);
     event_free(arriving);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(endless_body_ends_at_the_timeout, begin, end),
-        cmocka_unit_test_setup_teardown(closed_idle_connection_is_not_used, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Values taken from responses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/engine/extraction.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +22,7 @@ static struct scenario_take take_of(enum scenario_source source, const char *key
                                   .after = (char *)(uintptr_t)after};
 }
 
-static void value_is_taken_from_a_body(void **state)
+TEST(value_is_taken_from_a_body)
 {
     static const struct {
         enum scenario_source source;
@@ -57,7 +51,6 @@ static void value_is_taken_from_a_body(void **state)
         {SCENARIO_JSON, "a", NULL, NULL, "", "[the body is not JSON]"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct scenario_take take =
             take_of(cases[i].source, cases[i].key, cases[i].before, cases[i].after);
@@ -70,13 +63,12 @@ static void value_is_taken_from_a_body(void **state)
     }
 }
 
-static void value_is_taken_from_a_field(void **state)
+TEST(value_is_taken_from_a_field)
 {
     struct scenario_take field = take_of(SCENARIO_FIELD, "Location", NULL, NULL);
     struct scenario_take cookie = take_of(SCENARIO_COOKIE, "id", NULL, NULL);
     struct span found;
 
-    (void)state;
     assert_true(extraction_from_field(&field, SPAN("location"), SPAN("/a"), &found));
     assert_true(span_is(found, SPAN("/a")));
     assert_true(extraction_from_field(&field, SPAN("Location"), (struct span){NULL, 0}, &found));
@@ -92,13 +84,12 @@ static void value_is_taken_from_a_field(void **state)
     assert_false(extraction_from_field(&cookie, SPAN("Cookie"), SPAN("id=1"), &found));
 }
 
-static void value_is_limited(void **state)
+TEST(value_is_limited)
 {
     static char text[SCENARIO_VALUE_MAX + 1];
     struct scenario_take take = take_of(SCENARIO_BODY, NULL, NULL, NULL);
     char why[200], *value;
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     value = extraction_value(&take, (struct span){text, SCENARIO_VALUE_MAX}, why, sizeof(why));
     assert_non_null(value);
@@ -110,7 +101,7 @@ static void value_is_limited(void **state)
     assert_string_equal(why, "NUL byte in the value");
 }
 
-static void value_is_what_the_group_of_an_expression_matches(void **state)
+TEST(value_is_what_the_group_of_an_expression_matches)
 {
     static const struct {
         const char *before, *expression, *text, *value; /* value: or the reason in brackets */
@@ -125,7 +116,6 @@ static void value_is_what_the_group_of_an_expression_matches(void **state)
         {NULL, "id=([0-9]+)", "id=\n5", "[no line matches \"id=([0-9]+)\"]"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct scenario_take take = take_of(SCENARIO_BODY, NULL, cases[i].before, "<");
         char why[200] = "", reason[220], *value;
@@ -141,7 +131,7 @@ static void value_is_what_the_group_of_an_expression_matches(void **state)
 }
 
 /* A match at the end of what is searched, and one byte behind it. */
-static void expression_searches_the_begin_of_lines_and_of_the_text(void **state)
+TEST(expression_searches_the_begin_of_lines_and_of_the_text)
 {
     static char text[SCENARIO_MATCH_TEXT_BYTES + 8];
     static const struct {
@@ -155,7 +145,6 @@ static void expression_searches_the_begin_of_lines_and_of_the_text(void **state)
     struct scenario_take take = take_of(SCENARIO_BODY, NULL, NULL, NULL);
     char why[200];
 
-    (void)state;
     take.expression = (char *)(uintptr_t) "a(b)";
     assert_int_equal(regcomp(&take.matcher, take.expression, REG_EXTENDED | REG_NEWLINE), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -173,17 +162,4 @@ static void expression_searches_the_begin_of_lines_and_of_the_text(void **state)
     memset(text, 'x', sizeof(text));
     assert_null(extraction_from_body(&take, (struct span){text, sizeof(text)}, why, sizeof(why)));
     regfree(&take.matcher);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(value_is_taken_from_a_body),
-        cmocka_unit_test(value_is_taken_from_a_field),
-        cmocka_unit_test(value_is_limited),
-        cmocka_unit_test(value_is_what_the_group_of_an_expression_matches),
-        cmocka_unit_test(expression_searches_the_begin_of_lines_and_of_the_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The request budget: exactly as many requests begin as allowed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/engine/request_budget.h"
+#include "tests/test.h"
 
 #include <pthread.h>
 
@@ -22,11 +16,10 @@ static uint64_t take_all(struct budget_share *share)
     return taken;
 }
 
-static void one_thread_takes_exactly_the_budget(void **state)
+TEST(one_thread_takes_exactly_the_budget)
 {
     static const uint64_t counts[] = {1, 2, 255, 256, 257, 100000};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++) {
         struct request_budget budget;
         struct budget_share share;
@@ -38,12 +31,11 @@ static void one_thread_takes_exactly_the_budget(void **state)
     }
 }
 
-static void reserved_requests_are_kept_for_first_use(void **state)
+TEST(reserved_requests_are_kept_for_first_use)
 {
     struct request_budget budget;
     struct budget_share fast, slow;
 
-    (void)state;
     request_budget_begin(&budget, 10, 2);
     budget_share_begin(&fast, &budget, 4);
     budget_share_begin(&slow, &budget, 5);
@@ -56,12 +48,11 @@ static void reserved_requests_are_kept_for_first_use(void **state)
     assert_int_equal(take_all(&slow), 5);
 }
 
-static void no_request_after_deadline_or_stop(void **state)
+TEST(no_request_after_deadline_or_stop)
 {
     struct request_budget budget;
     struct budget_share share;
 
-    (void)state;
     request_budget_begin(&budget, 0, 1);
     budget.deadline_ns = 1000;
     budget_share_begin(&share, &budget, 1);
@@ -83,12 +74,11 @@ static void no_request_after_deadline_or_stop(void **state)
     assert_false(budget_share_take_first(&share, 0));
 }
 
-static void unlimited_budget_never_ends(void **state)
+TEST(unlimited_budget_never_ends)
 {
     struct request_budget budget;
     struct budget_share share;
 
-    (void)state;
     request_budget_begin(&budget, 0, 3);
     budget_share_begin(&share, &budget, 7);
     for (int i = 0; i < 10000; i++)
@@ -96,12 +86,11 @@ static void unlimited_budget_never_ends(void **state)
 }
 
 /* The due time decides whether a request belongs to the warm-up, not the time when it begins. */
-static void warmup_requests_do_not_count(void **state)
+TEST(warmup_requests_do_not_count)
 {
     struct request_budget budget;
     struct budget_share share;
 
-    (void)state;
     request_budget_begin(&budget, 3, 1);
     budget.counted_from_ns = 100;
     budget_share_begin(&share, &budget, 1);
@@ -117,12 +106,11 @@ static void warmup_requests_do_not_count(void **state)
     assert_true(budget_share_is_exhausted(&share, 100));
 }
 
-static void closed_share_takes_no_more_portions(void **state)
+TEST(closed_share_takes_no_more_portions)
 {
     struct request_budget budget;
     struct budget_share leaver, other;
 
-    (void)state;
     request_budget_begin(&budget, 100000, 2);
     budget_share_begin(&leaver, &budget, 2);
     budget_share_begin(&other, &budget, 2);
@@ -150,7 +138,7 @@ static void *run_taker(void *context)
     return NULL;
 }
 
-static void threads_take_exactly_the_budget(void **state)
+TEST(threads_take_exactly_the_budget)
 {
     enum { THREADS = 4, REQUESTS = 300001 };
     struct request_budget budget;
@@ -158,7 +146,6 @@ static void threads_take_exactly_the_budget(void **state)
     pthread_t ids[THREADS];
     uint64_t sum = 0;
 
-    (void)state;
     request_budget_begin(&budget, REQUESTS, THREADS);
     for (int i = 0; i < THREADS; i++)
         budget_share_begin(&takers[i].share, &budget, 10);
@@ -170,19 +157,4 @@ static void threads_take_exactly_the_budget(void **state)
         sum += takers[i].taken;
     }
     assert_int_equal(sum, REQUESTS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_takes_exactly_the_budget),
-        cmocka_unit_test(reserved_requests_are_kept_for_first_use),
-        cmocka_unit_test(no_request_after_deadline_or_stop),
-        cmocka_unit_test(unlimited_budget_never_ends),
-        cmocka_unit_test(threads_take_exactly_the_budget),
-        cmocka_unit_test(warmup_requests_do_not_count),
-        cmocka_unit_test(closed_share_takes_no_more_portions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

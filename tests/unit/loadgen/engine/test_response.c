@@ -1,13 +1,7 @@
 /* The parser of HTTP/1 responses, with input in pieces of every size. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/engine/response.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +85,10 @@ static void begin(struct response *response, bool head)
     response_begin(response, head);
 }
 
-static void valid_response_is_parsed_in_any_pieces(void **state)
+TEST(valid_response_is_parsed_in_any_pieces)
 {
     struct response response;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         for (size_t size = 1; size <= strlen(good[i].text); size++) {
             size_t used;
@@ -112,14 +105,13 @@ static void valid_response_is_parsed_in_any_pieces(void **state)
         }
 }
 
-static void response_without_length_ends_with_connection(void **state)
+TEST(response_without_length_ends_with_connection)
 {
     static const char *const texts[] = {
         "HTTP/1.1 200 OK\r\n\r\nall of it",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nall of it",
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         struct response response;
         size_t used;
@@ -132,11 +124,10 @@ static void response_without_length_ends_with_connection(void **state)
     }
 }
 
-static void truncated_response_is_rejected(void **state)
+TEST(truncated_response_is_rejected)
 {
     static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-    (void)state;
     for (size_t length = 0; length < sizeof(text) - 1; length++) {
         struct response response;
         size_t used;
@@ -181,9 +172,8 @@ static const struct {
      "chunk longer than its size"},
 };
 
-static void malformed_response_is_rejected(void **state)
+TEST(malformed_response_is_rejected)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
         for (size_t size = 1; size <= strlen(bad[i].text); size++) {
             struct response response;
@@ -197,13 +187,12 @@ static void malformed_response_is_rejected(void **state)
         }
 }
 
-static void oversized_line_or_head_is_rejected(void **state)
+TEST(oversized_line_or_head_is_rejected)
 {
     static char text[RESPONSE_HEAD_MAX + 64];
     struct response response;
     size_t used, at;
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     memcpy(text, "HTTP/1.1 200 ", 13);
     begin(&response, false);
@@ -218,17 +207,4 @@ static void oversized_line_or_head_is_rejected(void **state)
     begin(&response, false);
     assert_int_equal(response_feed(&response, text, at, &used), RESPONSE_BAD);
     assert_string_equal(response.why, "head longer than 300 KiB, the limit of wsload");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(valid_response_is_parsed_in_any_pieces),
-        cmocka_unit_test(response_without_length_ends_with_connection),
-        cmocka_unit_test(truncated_response_is_rejected),
-        cmocka_unit_test(malformed_response_is_rejected),
-        cmocka_unit_test(oversized_line_or_head_is_rejected),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* The queue of free slots: order, wrapping, growing while it wraps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/engine/slot.h"
 
-static void slots_leave_in_fifo_order_while_growing(void **state)
+#include "tests/test.h"
+
+TEST(slots_leave_in_fifo_order_while_growing)
 {
     struct slot_queue queue = {0};
     uint32_t next_in = 0, next_out = 0;
 
-    (void)state;
     for (uint32_t capacity = 1; capacity < 50; capacity++) {
         assert_true(slot_queue_grow(&queue, capacity));
         while (queue.length < capacity)
@@ -30,11 +24,4 @@ static void slots_leave_in_fifo_order_while_growing(void **state)
     assert_true(slot_queue_grow(&queue, 1)); /* never shrinks */
     assert_int_equal(queue.capacity, 49);
     slot_queue_free(&queue);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(slots_leave_in_fifo_order_while_growing)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* What the transcript shows of a server's answer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/engine/transcript.h"
+
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -25,43 +20,29 @@ static const char *shown(const char *head, size_t length)
     return text;
 }
 
-static void head_is_shown_by_line(void **state)
+TEST(head_is_shown_by_line)
 {
     static const char head[] = "HTTP/1.1 200 OK\r\nServer: \xc3\xa4\r\n\r\nbody";
 
-    (void)state;
     assert_string_equal(shown(head, strlen(head)), "< HTTP/1.1 200 OK\n< Server: \xc3\xa4\n");
 }
 
-static void control_characters_are_escaped(void **state)
+TEST(control_characters_are_escaped)
 {
     static const char head[] = "A: \x1b[2J\r\x7f\0\nB: \xc2\x9b\xe2\x80\xae\xff\n\n";
 
-    (void)state;
     assert_string_equal(shown(head, sizeof(head) - 1),
                         "< A: \\x1b[2J\\x0d\\x7f\\x00\n< B: \\xc2\\x9b\\xe2\\x80\\xae\\xff\n");
 }
 
-static void long_lines_never_exceed_the_room(void **state)
+TEST(long_lines_never_exceed_the_room)
 {
     char head[TRANSCRIPT_BYTES];
 
-    (void)state;
     memset(head, '\x1b', sizeof(head));
     for (size_t length = TRANSCRIPT_BYTES - 8; length <= TRANSCRIPT_BYTES; length++) {
         shown(head, length);
         assert_true(transcript.length <= TRANSCRIPT_BYTES);
         assert_true(transcript.length == 0 || transcript.text[transcript.length - 1] == '\n');
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_is_shown_by_line),
-        cmocka_unit_test(control_characters_are_escaped),
-        cmocka_unit_test(long_lines_never_exceed_the_room),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

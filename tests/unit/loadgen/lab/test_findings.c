@@ -1,14 +1,8 @@
 /* Findings as text and pages, published figures, verdicts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/lab/findings.h"
 #include "loadgen/lab/machine.h"
 #include "loadgen/report/document.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,14 +49,13 @@ static void check_has(const char *text, const char *words)
         fail_msg("there is no '%s' in: %s", words, text);
 }
 
-static void text_is_aligned_and_wrapped(void **state)
+TEST(text_is_aligned_and_wrapped)
 {
     struct document *findings = example(), *about = document_create("x", findings->layout);
     char *text, *rest = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     findings_add_machine(about, &machine);
     findings_add_published(findings, "baseline", &own);
     assert_int_equal(document_write_text(out, about, false), 0);
@@ -92,14 +85,13 @@ static void text_is_aligned_and_wrapped(void **state)
     document_free(about);
 }
 
-static void page_escapes_all_text(void **state)
+TEST(page_escapes_all_text)
 {
     struct document *findings = example();
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     findings_add_published(findings, "baseline", &own);
     document_section(findings, "The machine", NULL);
     findings_add_machine(findings, &machine);
@@ -118,7 +110,7 @@ static void page_escapes_all_text(void **state)
     document_free(findings);
 }
 
-static void report_has_chapters_and_contents(void **state)
+TEST(report_has_chapters_and_contents)
 {
     struct document *one = example(), *other = example(), *front = findings_create("All");
     const struct html_chapter chapters[] = {{"one", "Why <one>?", "1 met", "Took 1 s.", one, 1},
@@ -127,7 +119,6 @@ static void report_has_chapters_and_contents(void **state)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     document_section(one, "The machine", NULL);
     assert_int_equal(document_write_html_chapters(out, front, chapters, 2), 0);
     fclose(out);
@@ -147,7 +138,7 @@ static void report_has_chapters_and_contents(void **state)
 }
 
 /* A chapter shows its notes and its first plot; a fold hides all but the facts. */
-static void fold_hides_the_result(void **state)
+TEST(fold_hides_the_result)
 {
     struct document *findings = example(), *front = findings_create("All");
     const struct html_chapter chapter = {"one", "?", "", "", findings, 1};
@@ -155,7 +146,6 @@ static void fold_hides_the_result(void **state)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     document_fact(findings, DOCUMENT_NORMAL, "Predict", "how long?");
     document_fold(findings, "Show <it>");
     assert_int_equal(document_write_html(out, findings), 0);
@@ -169,12 +159,11 @@ static void fold_hides_the_result(void **state)
     document_free(front);
 }
 
-static void summary_counts_verdicts(void **state)
+TEST(summary_counts_verdicts)
 {
     struct document *findings = findings_create("x");
     char summary[64];
 
-    (void)state;
     findings_summarise(findings, summary, sizeof(summary));
     assert_string_equal(summary, "no criteria");
     findings_add(findings, FINDINGS_UNDECIDED, "a");
@@ -187,7 +176,7 @@ static void summary_counts_verdicts(void **state)
 }
 
 /* Times are in microseconds, rates positive. Each figure has a source, its settings and ours. */
-static void published_figures_have_values_and_sources(void **state)
+TEST(published_figures_have_values_and_sources)
 {
     static const struct {
         const char *experiment;
@@ -208,7 +197,6 @@ static void published_figures_have_values_and_sources(void **state)
         {"noise", 0, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const struct published *one = published_next(cases[i].experiment, NULL);
         struct document *findings = findings_create("x");
@@ -232,7 +220,7 @@ static void published_figures_have_values_and_sources(void **state)
 }
 
 /* What is not a measure has its own label and unit; without a published value there is no ratio. */
-static void published_values_have_their_unit(void **state)
+TEST(published_values_have_their_unit)
 {
     static const struct published_own values = {
         {{"Square, 1 thread, 20 connections", {{[MEASURE_RATE] = 5000}}}},
@@ -245,7 +233,6 @@ static void published_values_have_their_unit(void **state)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     findings_add_published(findings, "logging", &values);
     findings_add_published(findings, "threads", &values);
     assert_int_equal(document_write_html(out, findings), 0);
@@ -257,7 +244,7 @@ static void published_values_have_their_unit(void **state)
     document_free(findings);
 }
 
-static void run_that_cannot_be_compared_says_why(void **state)
+TEST(run_that_cannot_be_compared_says_why)
 {
     static const struct published_own apart = {.why = "the run was short"};
     struct document *findings = example();
@@ -265,7 +252,6 @@ static void run_that_cannot_be_compared_says_why(void **state)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     findings_add_published(findings, "endurance", &apart);
     assert_int_equal(document_write_text(out, findings, false), 0);
     fclose(out);
@@ -275,7 +261,7 @@ static void run_that_cannot_be_compared_says_why(void **state)
     document_free(findings);
 }
 
-static void verdict_needs_the_whole_interval_above_the_limit(void **state)
+TEST(verdict_needs_the_whole_interval_above_the_limit)
 {
     static const struct {
         struct interval value;
@@ -286,19 +272,17 @@ static void verdict_needs_the_whole_interval_above_the_limit(void **state)
         {{1.0, 1.0, 1.0, 9}, FINDINGS_NOT_MET},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(verdict_above(&cases[i].value, 1), cases[i].verdict);
 }
 
 /* Half the distance to the limit takes four times the values. */
-static void length_grows_with_the_square_of_the_precision(void **state)
+TEST(length_grows_with_the_square_of_the_precision)
 {
     const struct interval far = {1.20, 1.00, 1.40, 10}, near = {1.15, 0.95, 1.35, 10};
     const struct interval below = {0.90, 0.70, 1.30, 10}, at = {1.10, 1.00, 1.20, 10};
     const struct interval few = {1.10, NAN, NAN, 2};
 
-    (void)state;
     assert_int_equal((int)verdict_values_needed(&far, 1.10), 40);
     assert_int_equal((int)verdict_values_needed(&near, 1.10), 160);
     assert_int_equal((int)verdict_values_needed(&below, 1.10), 40);
@@ -315,12 +299,11 @@ static void check_advice(const struct interval *value, uint32_t values_a_round, 
         fail_msg("no '%s' in '%s'", words, advice);
 }
 
-static void advice_names_the_length(void **state)
+TEST(advice_names_the_length)
 {
     const struct interval far = {1.20, 1.00, 1.40, 10}, near = {1.11, 0.95, 1.35, 10};
     const struct interval at = {1.10, 1.00, 1.20, 10}, few = {1.10, NAN, NAN, 2};
 
-    (void)state;
     check_advice(&far, 1, "About 40 rounds (--rounds 40, or --until-decided) would decide.");
     check_advice(&far, 3, "About 14 rounds (--rounds 14,");
     check_advice(&near, 1, "about 101 rounds with trials of ");
@@ -329,7 +312,7 @@ static void advice_names_the_length(void **state)
     check_advice(&few, 3, "At least 1 rounds");
 }
 
-static void contention_of_others_and_of_the_hypervisor_counts(void **state)
+TEST(contention_of_others_and_of_the_hypervisor_counts)
 {
     static const struct {
         struct contention sum;
@@ -344,19 +327,17 @@ static void contention_of_others_and_of_the_hypervisor_counts(void **state)
     };
     char text[CONTENTION_TEXT];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(contention_is_high(&cases[i].sum), cases[i].high);
     assert_non_null(strstr(contention_describe(text, &cases[2].sum), "other programs used 11% of"));
 }
 
 /* The CPU time of this process is its own, not that of others. */
-static void own_work_is_no_contention(void **state)
+TEST(own_work_is_no_contention)
 {
     struct contention sum = {0}, joined = {0};
     struct contention_begin begin = contention_begin(0);
 
-    (void)state;
     contention_add(&sum, &begin, 0);
     contention_join(&joined, &sum);
     contention_join(&joined, &sum);
@@ -364,25 +345,4 @@ static void own_work_is_no_contention(void **state)
     begin.all = 0; /* unknown */
     contention_add(&joined, &begin, 0);
     assert_int_equal(joined.trials, 2 * sum.trials);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_aligned_and_wrapped),
-        cmocka_unit_test(page_escapes_all_text),
-        cmocka_unit_test(report_has_chapters_and_contents),
-        cmocka_unit_test(fold_hides_the_result),
-        cmocka_unit_test(summary_counts_verdicts),
-        cmocka_unit_test(published_figures_have_values_and_sources),
-        cmocka_unit_test(published_values_have_their_unit),
-        cmocka_unit_test(run_that_cannot_be_compared_says_why),
-        cmocka_unit_test(verdict_needs_the_whole_interval_above_the_limit),
-        cmocka_unit_test(length_grows_with_the_square_of_the_precision),
-        cmocka_unit_test(advice_names_the_length),
-        cmocka_unit_test(contention_of_others_and_of_the_hypervisor_counts),
-        cmocka_unit_test(own_work_is_no_contention),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

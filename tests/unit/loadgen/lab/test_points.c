@@ -1,25 +1,18 @@
 /* Medians and ratios of points, windows of a run, the verdict on growth. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "loadgen/base/format.h"
 #include "loadgen/lab/curves.h"
 #include "loadgen/lab/observed.h"
 #include "loadgen/lab/points.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
 
-static void median_ignores_rounds_without_a_sample(void **state)
+TEST(median_ignores_rounds_without_a_sample)
 {
     static struct point point;
 
-    (void)state;
     point.rounds = 3;
     point.value[POINT_LEAST][0] = NAN;
     point.value[POINT_LEAST][1] = 25;
@@ -27,24 +20,22 @@ static void median_ignores_rounds_without_a_sample(void **state)
     assert_true(point_own_median(&point, POINT_LEAST) == 25);
 }
 
-static void median_without_any_sample_is_nan(void **state)
+TEST(median_without_any_sample_is_nan)
 {
     static struct point point;
 
-    (void)state;
     point.rounds = 1;
     point.value[POINT_LEAST][0] = NAN;
     assert_true(isnan(point_own_median(&point, POINT_LEAST)));
 }
 
-static void ratio_has_three_forms(void **state)
+TEST(ratio_has_three_forms)
 {
     const struct interval slower = {.median = 0.924, .low = 0.752, .high = 1.136};
     const struct interval many = {.median = 104.8, .low = -1, .high = 110.7};
     const struct interval unknown = {.median = 2, .low = NAN, .high = NAN};
     char text[LAB_RATIO];
 
-    (void)state;
     assert_string_equal(lab_times(text, &slower),
                         "0.924 times (0.752 to 1.14 with 95% confidence)");
     assert_string_equal(lab_share(text, &slower), "92% (75% to 114% with 95% confidence)");
@@ -54,12 +45,11 @@ static void ratio_has_three_forms(void **state)
                         "2 times (too few rounds for a confidence interval)");
 }
 
-static void unknown_median_is_named(void **state)
+TEST(unknown_median_is_named)
 {
     const struct interval unknown = {.median = NAN, .low = NAN, .high = NAN};
     char ratio[LAB_RATIO], between[LAB_BETWEEN];
 
-    (void)state;
     assert_string_equal(lab_times(ratio, &unknown), "unknown");
     assert_string_equal(lab_share(ratio, &unknown), "unknown");
     assert_string_equal(lab_between(between, &unknown, format_number), "unknown");
@@ -67,7 +57,7 @@ static void unknown_median_is_named(void **state)
 }
 
 /* The tolerance is 10 %. */
-static void growth_verdict_needs_the_whole_interval_on_one_side(void **state)
+TEST(growth_verdict_needs_the_whole_interval_on_one_side)
 {
     static const struct {
         struct interval ratio;
@@ -79,13 +69,12 @@ static void growth_verdict_needs_the_whole_interval_on_one_side(void **state)
         {{NAN, NAN, NAN, 0}, FINDINGS_UNDECIDED},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(growth_verdict(&cases[i].ratio), cases[i].verdict);
 }
 
 /* A rate that falls does not mean that connections only wait. */
-static void reason_follows_the_interval_of_the_rates(void **state)
+TEST(reason_follows_the_interval_of_the_rates)
 {
     static const struct {
         struct interval rates;
@@ -98,7 +87,6 @@ static void reason_follows_the_interval_of_the_rates(void **state)
         {{0.549, NAN, NAN, 1}, "There are too few rounds"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_memory_equal(curve_reason(&cases[i].rates), cases[i].begin, strlen(cases[i].begin));
 }
@@ -119,12 +107,11 @@ static struct series series_of(size_t steps)
 }
 
 /* Ten values: the interval is from the second to the ninth. */
-static void interval_is_over_ten_windows_not_over_the_steps(void **state)
+TEST(interval_is_over_ten_windows_not_over_the_steps)
 {
     struct series series = series_of(STEPS);
     struct interval rate = windows_rate(&series), p99 = windows_p99(&series);
 
-    (void)state;
     assert_int_equal(rate.count, WINDOWS_MAX);
     assert_true(rate.median == 100 && rate.low == 100 && rate.high == 100);
     assert_int_equal(p99.count, WINDOWS_MAX);
@@ -134,12 +121,11 @@ static void interval_is_over_ten_windows_not_over_the_steps(void **state)
 }
 
 /* A short step at the end, with few responses, changes its window little. */
-static void steps_count_by_their_time_and_their_responses(void **state)
+TEST(steps_count_by_their_time_and_their_responses)
 {
     struct series series = series_of(STEPS);
     struct interval rate, p99;
 
-    (void)state;
     for (size_t i = 3; i < STEPS; i += 4) {
         entries[i].end_ns = entries[i].begin_ns + NS_PER_S / 100;
         entries[i].answered = 1;
@@ -151,12 +137,11 @@ static void steps_count_by_their_time_and_their_responses(void **state)
     assert_true(fabs(p99.low - 2.0 * NS_PER_MS) < 1);
 }
 
-static void few_steps_are_windows_and_steps_without_responses_have_no_p99(void **state)
+TEST(few_steps_are_windows_and_steps_without_responses_have_no_p99)
 {
     struct series series = series_of(2);
     struct interval p99 = windows_p99(&series);
 
-    (void)state;
     assert_int_equal(p99.count, 2);
     assert_true(isnan(p99.low) && !isnan(p99.median));
     series = series_of(4);
@@ -165,21 +150,4 @@ static void few_steps_are_windows_and_steps_without_responses_have_no_p99(void *
     assert_int_equal(windows_p99(&series).count, 3);
     series.count = 0;
     assert_true(isnan(windows_rate(&series).median));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(median_ignores_rounds_without_a_sample),
-        cmocka_unit_test(median_without_any_sample_is_nan),
-        cmocka_unit_test(ratio_has_three_forms),
-        cmocka_unit_test(unknown_median_is_named),
-        cmocka_unit_test(growth_verdict_needs_the_whole_interval_on_one_side),
-        cmocka_unit_test(reason_follows_the_interval_of_the_rates),
-        cmocka_unit_test(interval_is_over_ten_windows_not_over_the_steps),
-        cmocka_unit_test(steps_count_by_their_time_and_their_responses),
-        cmocka_unit_test(few_steps_are_windows_and_steps_without_responses_have_no_p99),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The command line of the lab, and findings that are stored and read again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/lab/session.h"
+
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,11 +27,10 @@ static int read_line(struct lab_options *options, const char *line)
     return lab_options_parse(options, count, words, rejection, sizeof(rejection));
 }
 
-static void options_are_parsed(void **state)
+TEST(options_are_parsed)
 {
     struct lab_options options;
 
-    (void)state;
     assert_int_equal(read_line(&options, ""), 0);
     assert_int_equal(options.count, 0);
     assert_string_equal(options.page_directory, "wsload-lab");
@@ -67,18 +61,17 @@ static void options_are_parsed(void **state)
     assert_int_equal(options.count, 2);
 }
 
-static void all_chooses_every_experiment_in_order(void **state)
+TEST(all_chooses_every_experiment_in_order)
 {
     struct lab_options options;
 
-    (void)state;
     assert_int_equal(read_line(&options, "all"), 0);
     assert_int_equal(options.count, lab_experiment_count);
     for (size_t i = 0; i < lab_experiment_count; i++)
         assert_ptr_equal(options.chosen[i], &lab_experiments[i]);
 }
 
-static void invalid_arguments_are_rejected(void **state)
+TEST(invalid_arguments_are_rejected)
 {
     static const struct {
         const char *line, *words;
@@ -102,7 +95,6 @@ static void invalid_arguments_are_rejected(void **state)
     };
     struct lab_options options;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(read_line(&options, cases[i].line), -1);
         if (strstr(rejection, cases[i].words) == NULL)
@@ -110,13 +102,12 @@ static void invalid_arguments_are_rejected(void **state)
     }
 }
 
-static void help_fits_80_columns(void **state)
+TEST(help_fits_80_columns)
 {
     char *text, *rest = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     lab_help(out);
     fclose(out);
     for (size_t i = 0; i < lab_experiment_count; i++)
@@ -142,6 +133,8 @@ static int remove_directory(void **state)
     (void)state;
     return rmdir(directory);
 }
+
+const struct test_fixture test_group_fixture = {make_directory, remove_directory};
 
 static struct document *create_findings(void)
 {
@@ -193,13 +186,12 @@ static enum store_outcome read_findings(const char *name, const json_t *conditio
     return store_read(directory, name, conditions, &read, findings, why, size);
 }
 
-static void findings_read_again_are_the_same(void **state)
+TEST(findings_read_again_are_the_same)
 {
     json_t *conditions = store_conditions(&settings, &machine, "server 1", "client 1");
     struct document *findings = create_findings(), *again;
     char why[256] = "", *before, *after;
 
-    (void)state;
     assert_int_equal(store_write(directory, "x", conditions, &machine, findings, why, sizeof(why)),
                      0);
     assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_FOUND);
@@ -214,13 +206,12 @@ static void findings_read_again_are_the_same(void **state)
 }
 
 /* Follows the test above, whose file it reads and removes. */
-static void findings_of_other_conditions_are_refused(void **state)
+TEST(findings_of_other_conditions_are_refused)
 {
     json_t *conditions = store_conditions(&settings, &machine, "server 2", "client 1");
     struct document *again;
     char why[512] = "";
 
-    (void)state;
     assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_REFUSED);
     assert_non_null(strstr(why, "webserverd: 'server 1', now 'server 2'"));
     assert_int_equal(store_forget(directory, "x", why, sizeof(why)), 0);
@@ -229,14 +220,13 @@ static void findings_of_other_conditions_are_refused(void **state)
     json_decref(conditions);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
     static const char *const texts[] = {"", "{}", "{\"findings\": {\"sections\": []}}", "[1, 2]"};
     json_t *none = json_object();
     char path[64], why[256];
     struct document *again;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/y.json", directory);
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         assert_int_equal(store_replace(path, texts[i], strlen(texts[i]), why, sizeof(why)), 0);
@@ -245,19 +235,4 @@ static void other_files_are_refused(void **state)
     }
     assert_int_equal(store_forget(directory, "y", why, sizeof(why)), 0);
     json_decref(none);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_parsed),
-        cmocka_unit_test(all_chooses_every_experiment_in_order),
-        cmocka_unit_test(invalid_arguments_are_rejected),
-        cmocka_unit_test(help_fits_80_columns),
-        cmocka_unit_test(findings_read_again_are_the_same),
-        cmocka_unit_test(findings_of_other_conditions_are_refused),
-        cmocka_unit_test(other_files_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -1,13 +1,7 @@
 #include "loadgen/lab/trace.h"
 
 #include "common/macros.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,12 +10,11 @@ enum { COUNT = 200000, FILES = 100 };
 
 static uint32_t numbers[COUNT], again[COUNT];
 
-static void zipf_requests_files_in_proportion(void **state)
+TEST(zipf_requests_files_in_proportion)
 {
     uint32_t seen[FILES] = {0};
     double all = 0;
 
-    (void)state;
     assert_int_equal(trace_zipf(numbers, COUNT, FILES, 0.8, 7), 0);
     for (size_t i = 0; i < COUNT; i++) {
         assert_in_range(numbers[i], 0, FILES - 1);
@@ -37,9 +30,8 @@ static void zipf_requests_files_in_proportion(void **state)
     }
 }
 
-static void same_seed_gives_same_trace(void **state)
+TEST(same_seed_gives_same_trace)
 {
-    (void)state;
     trace_zipf(numbers, 1000, FILES, 0.8, 7);
     trace_zipf(again, 1000, FILES, 0.8, 7);
     assert_memory_equal(numbers, again, 1000 * sizeof(*numbers));
@@ -47,12 +39,11 @@ static void same_seed_gives_same_trace(void **state)
     assert_memory_not_equal(numbers, again, 1000 * sizeof(*numbers));
 }
 
-static void scans_request_their_files_in_order(void **state)
+TEST(scans_request_their_files_in_order)
 {
     static const uint32_t expected[] = {0, 0, 0, 10, 11, 0, 0, 0, 12, 10, 0, 0, 0, 11};
     uint32_t trace[ARRAY_LENGTH(expected)] = {0};
 
-    (void)state;
     trace_add_scans(trace, ARRAY_LENGTH(trace), 3, 2, 10, 13);
     assert_memory_equal(trace, expected, sizeof(expected));
 }
@@ -80,11 +71,10 @@ static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
 /*
  * The server's LRU promotes entries only at eviction, so its hits differ slightly from exact LRU.
  */
-static void lazy_lru_hits_like_lru(void **state)
+TEST(lazy_lru_hits_like_lru)
 {
     static const size_t rooms[] = {5, 20, 50, 90};
 
-    (void)state;
     trace_zipf(numbers, 20000, FILES, 0.8, 7);
     for (size_t i = 0; i < ARRAY_LENGTH(rooms); i++) {
         double simulated = cache_simulate(&cache_policy_lru, numbers, 20000, FILES, rooms[i]);
@@ -96,11 +86,10 @@ static void lazy_lru_hits_like_lru(void **state)
     }
 }
 
-static void simulation_counts_hits(void **state)
+TEST(simulation_counts_hits)
 {
     static const uint32_t once[] = {0, 1, 2, 3}, same[] = {0, 0, 0, 0}, loop[] = {0, 1, 2, 0, 1, 2};
 
-    (void)state;
     assert_true(cache_simulate(&cache_policy_lru, once, 4, 4, 4) == 0);
     assert_true(cache_simulate(&cache_policy_lru, same, 4, 4, 1) == 75);
     assert_true(cache_simulate(&cache_policy_lru, loop, 6, 3, 3) == 50);
@@ -109,27 +98,12 @@ static void simulation_counts_hits(void **state)
 }
 
 /* Zhang et al. (NSDI 2024): SIEVE evicts files early that are requested once. */
-static void sieve_resists_scans_better_than_lru(void **state)
+TEST(sieve_resists_scans_better_than_lru)
 {
     enum { REQUESTS = 50000, POPULAR = 50, ROOM = 20 };
 
-    (void)state;
     trace_zipf(numbers, REQUESTS, POPULAR, 0.9, 1);
     trace_add_scans(numbers, REQUESTS, 100, 50, POPULAR, FILES);
     assert_true(cache_simulate(&cache_policy_sieve, numbers, REQUESTS, FILES, ROOM) >
                 cache_simulate(&cache_policy_lru, numbers, REQUESTS, FILES, ROOM) + 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zipf_requests_files_in_proportion),
-        cmocka_unit_test(same_seed_gives_same_trace),
-        cmocka_unit_test(scans_request_their_files_in_order),
-        cmocka_unit_test(lazy_lru_hits_like_lru),
-        cmocka_unit_test(simulation_counts_hits),
-        cmocka_unit_test(sieve_resists_scans_better_than_lru),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

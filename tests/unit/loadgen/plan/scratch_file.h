@@ -2,6 +2,8 @@
 #ifndef TESTS_SCRATCH_FILE_H
 #define TESTS_SCRATCH_FILE_H
 
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,8 @@
 /* Arrivals: constant, ramped, stepped and Poisson rates, for one thread and shared by several. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,12 +19,11 @@ static uint64_t count_until(struct arrivals *arrivals, double end_ns)
     return count;
 }
 
-static void constant_rate_is_evenly_spaced(void **state)
+TEST(constant_rate_is_evenly_spaced)
 {
     static const double rates[] = {0.5, 1, 3, 2000, 1e6};
     struct arrivals arrivals;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
         const struct profile rate = profile_constant(rates[i]);
 
@@ -43,12 +36,11 @@ static void constant_rate_is_evenly_spaced(void **state)
     }
 }
 
-static void threads_interleave_constant_rate(void **state)
+TEST(threads_interleave_constant_rate)
 {
     const struct profile rate = profile_constant(300);
     struct arrivals arrivals[3];
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++)
         arrivals_begin(&arrivals[i], &rate, i, 3, 0);
     for (int k = 0; k < 900; k++) {
@@ -58,12 +50,11 @@ static void threads_interleave_constant_rate(void **state)
 }
 
 /* From 0 to 100 per second in 10 s: 500 requests; then 100 in each second. */
-static void ramp_has_the_integral_of_its_rate(void **state)
+TEST(ramp_has_the_integral_of_its_rate)
 {
     struct profile rate = {.count = 0};
     struct arrivals arrivals;
 
-    (void)state;
     profile_add(&rate, 0, 0, 100);
     profile_add(&rate, 10 * SECOND, 100, 100);
     assert_true(fabs(profile_at(&rate, 5 * SECOND) - 50) < 1e-9);
@@ -74,12 +65,11 @@ static void ramp_has_the_integral_of_its_rate(void **state)
     assert_int_equal(count_until(&arrivals, 11 * SECOND - 1), 100);
 }
 
-static void stages_change_rate_at_their_begin(void **state)
+TEST(stages_change_rate_at_their_begin)
 {
     struct profile rate = {.count = 0};
     struct arrivals arrivals;
 
-    (void)state;
     profile_add(&rate, 0, 10, 10);
     profile_add(&rate, 1.05 * SECOND, 0, 0);
     profile_add(&rate, 2 * SECOND, 1000, 1000);
@@ -94,14 +84,13 @@ static void stages_change_rate_at_their_begin(void **state)
 }
 
 /* The gaps of a Poisson process are exponential: mean and deviation are 1 / rate. */
-static void poisson_gaps_are_exponential(void **state)
+TEST(poisson_gaps_are_exponential)
 {
     enum { COUNT = 200000 };
     const struct profile rate = profile_constant(1000);
     struct arrivals arrivals;
     double before = 0, sum = 0, squares = 0;
 
-    (void)state;
     arrivals_begin(&arrivals, &rate, 0, 1, random_begin(1, 0));
     for (int i = 0; i < COUNT; i++) {
         double gap_ms = (arrivals.next_ns - before) / 1e6;
@@ -119,7 +108,7 @@ static void poisson_gaps_are_exponential(void **state)
  * Machines and threads with different seeds are independent: their sum is a Poisson process, too.
  * With the same seed their requests come in pairs, and the gaps have twice the variance.
  */
-static void sum_of_poisson_arrivals_is_poisson(void **state)
+TEST(sum_of_poisson_arrivals_is_poisson)
 {
     enum { COUNT = 100000, OF = 4 };
     static const struct {
@@ -129,7 +118,6 @@ static void sum_of_poisson_arrivals_is_poisson(void **state)
     struct arrivals arrivals[OF];
     double before = 0, squares = 0;
 
-    (void)state;
     for (size_t i = 0; i < OF; i++)
         arrivals_begin(&arrivals[i], &rate, 0, 1, random_begin(from[i].seed, from[i].number));
     for (int n = 0; n < COUNT; n++) {
@@ -146,12 +134,11 @@ static void sum_of_poisson_arrivals_is_poisson(void **state)
     assert_true(random_begin(3, 5) == random_begin(3, 5));
 }
 
-static void rate_change_applies_from_now_on(void **state)
+TEST(rate_change_applies_from_now_on)
 {
     const struct profile slow = profile_constant(0.1), fast = profile_constant(100);
     struct arrivals arrivals;
 
-    (void)state;
     arrivals_begin(&arrivals, &slow, 0, 1, 0);
     arrivals_step(&arrivals);
     assert_true(arrivals.next_ns == 10 * SECOND);
@@ -163,12 +150,11 @@ static void rate_change_applies_from_now_on(void **state)
     assert_true(fabs(arrivals.next_ns - 30 * SECOND) < 1);
 }
 
-static void random_numbers_are_uniform(void **state)
+TEST(random_numbers_are_uniform)
 {
     uint64_t random = 1;
     double sum = 0;
 
-    (void)state;
     for (int i = 0; i < 100000; i++) {
         double number = random_unit(&random);
 
@@ -176,20 +162,4 @@ static void random_numbers_are_uniform(void **state)
         sum += number;
     }
     assert_true(fabs(sum / 100000 - 0.5) < 0.01);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constant_rate_is_evenly_spaced),
-        cmocka_unit_test(threads_interleave_constant_rate),
-        cmocka_unit_test(ramp_has_the_integral_of_its_rate),
-        cmocka_unit_test(stages_change_rate_at_their_begin),
-        cmocka_unit_test(poisson_gaps_are_exponential),
-        cmocka_unit_test(sum_of_poisson_arrivals_is_poisson),
-        cmocka_unit_test(rate_change_applies_from_now_on),
-        cmocka_unit_test(random_numbers_are_uniform),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* Tables in the form of RFC 4180. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "scratch_file.h"
 
 #include "common/macros.h"
 #include "loadgen/plan/input.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static char why[256];
 
@@ -24,7 +20,7 @@ static int read_text(struct csv_file *csv, const char *text, size_t length)
     return csv_file_read(csv, path, why, sizeof(why));
 }
 
-static void rows_have_values_by_column(void **state)
+TEST(rows_have_values_by_column)
 {
     static const struct {
         const char *text;
@@ -41,7 +37,6 @@ static void rows_have_values_by_column(void **state)
         {"a,b\n1,2\r3\n", 1, 2, "1", "2\r3"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct csv_file csv;
 
@@ -58,7 +53,7 @@ static void rows_have_values_by_column(void **state)
     }
 }
 
-static void many_rows_are_read(void **state)
+TEST(many_rows_are_read)
 {
     enum { ROWS = 5000 };
     char *text = NULL;
@@ -66,7 +61,6 @@ static void many_rows_are_read(void **state)
     FILE *out = open_memstream(&text, &length);
     struct csv_file csv;
 
-    (void)state;
     fputs("n\n", out);
     for (int i = 0; i < ROWS; i++)
         fprintf(out, "%d\n", i);
@@ -81,7 +75,7 @@ static void many_rows_are_read(void **state)
     free(text);
 }
 
-static void invalid_table_is_rejected_with_its_line(void **state)
+TEST(invalid_table_is_rejected_with_its_line)
 {
     static const struct {
         const char *text, *why;
@@ -99,7 +93,6 @@ static void invalid_table_is_rejected_with_its_line(void **state)
     };
     struct csv_file csv;
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(read_text(&csv, cases[i].text, strlen(cases[i].text)), -1);
         if (strstr(why, cases[i].why) == NULL)
@@ -112,15 +105,4 @@ static void invalid_table_is_rejected_with_its_line(void **state)
     assert_int_equal(csv_file_read(&csv, "/nowhere/at/all", why, sizeof(why)), -1);
     assert_string_equal(why, "cannot read '/nowhere/at/all': No such file or directory");
     csv_file_free(&csv);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_have_values_by_column),
-        cmocka_unit_test(many_rows_are_read),
-        cmocka_unit_test(invalid_table_is_rejected_with_its_line),
-    };
-
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -1,21 +1,17 @@
 /* HAR recordings: what is kept of them, their think times, and errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "scratch_file.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/request_plan.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static struct request_plan request_plan;
 static struct plan plan;
@@ -52,9 +48,8 @@ static const char *entry(size_t i)
     return text;
 }
 
-static void requests_of_the_first_host_are_kept(void **state)
+TEST(requests_of_the_first_host_are_kept)
 {
-    (void)state;
     plan.replay_speed = 1;
     plan.think_recorded = false;
     write_file(
@@ -94,9 +89,8 @@ static void requests_of_the_first_host_are_kept(void **state)
     "{\"startedDateTime\": \"2026-11-21T06:18:" begun "\", \"time\": " time                        \
     ", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path "\"}}"
 
-static void think_time_lies_between_response_and_next_request(void **state)
+TEST(think_time_lies_between_response_and_next_request)
 {
-    (void)state;
     write_file(path, "{\"log\": {\"entries\": [" TIMED("33.5Z", "100", "/c") "," TIMED(
                          "30Z", "500", "/a") "," TIMED("32.5Z", "2000", "/b") "]}}");
     plan.think_recorded = true;
@@ -120,7 +114,7 @@ static void think_time_lies_between_response_and_next_request(void **state)
     "\"}" more "}"
 
 /* Redirect, initiator by URL and by the stack of a script, the document otherwise; two pages. */
-static void pages_have_causes(void **state)
+TEST(pages_have_causes)
 {
     enum { NONE = -1 };
     static const struct {
@@ -130,7 +124,6 @@ static void pages_have_causes(void **state)
                     {"GET /t.js", 0}, {"GET /font", 2},      {"GET /data", 3},
                     {"GET /data", 3}, {"GET /b.html", NONE}, {"GET /s.css", 7}};
 
-    (void)state;
     plan.think_recorded = false;
     plan.page_loads = true;
     write_file(
@@ -186,7 +179,7 @@ static void pages_have_causes(void **state)
     plan.page_loads = false;
 }
 
-static void invalid_recording_is_rejected_with_its_place(void **state)
+TEST(invalid_recording_is_rejected_with_its_place)
 {
     static const struct {
         const char *text, *why;
@@ -217,7 +210,6 @@ static void invalid_recording_is_rejected_with_its_place(void **state)
          ": entry 1: no valid startedDateTime, which --think recorded needs"},
     };
 
-    (void)state;
     plan.think_recorded = true;
     plan.replay_speed = 1;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -231,16 +223,4 @@ static void invalid_recording_is_rejected_with_its_place(void **state)
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_string_equal(why, "cannot read '/nowhere/at/all': No such file or directory");
     request_plan_free(&request_plan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_of_the_first_host_are_kept),
-        cmocka_unit_test(think_time_lies_between_response_and_next_request),
-        cmocka_unit_test(pages_have_causes),
-        cmocka_unit_test(invalid_recording_is_rejected_with_its_place),
-    };
-
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

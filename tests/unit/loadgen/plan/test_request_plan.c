@@ -1,22 +1,18 @@
 /* The request plan: lists with weights, access logs with times, and HTTP/1 messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "scratch_file.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/message.h"
 #include "loadgen/plan/request_plan.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static struct request_plan request_plan;
 static struct plan plan;
@@ -50,9 +46,8 @@ static const char *entry(size_t i)
     return text;
 }
 
-static void list_repeats_requests_by_weight(void **state)
+TEST(list_repeats_requests_by_weight)
 {
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     write_file(path, "# a comment\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
@@ -69,7 +64,7 @@ static void list_repeats_requests_by_weight(void **state)
     request_plan_free(&request_plan);
 }
 
-static void invalid_list_is_rejected_with_line_number(void **state)
+TEST(invalid_list_is_rejected_with_line_number)
 {
     static const struct {
         const char *text, *why;
@@ -83,7 +78,6 @@ static void invalid_list_is_rejected_with_line_number(void **state)
         {"# nothing\n", "' contains no valid request"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
         reset_plan();
         plan.urls_file = path;
@@ -106,7 +100,7 @@ static const char *next_path(size_t *position)
 }
 
 /* A crash of its machine leaves NUL bytes in a log, whose other lines remain valid; a list is wrong. */
-static void nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log(void **state)
+TEST(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log)
 {
     static const char list[] = "/one\n/two\0three\n";
     static const char scenarios[] = "scenario a\nGET /a\0/{{b}}\n";
@@ -115,7 +109,6 @@ static void nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log(void **stat
         "\0\0\0\n"
         "1.2.3.4 - - [01/Jan/2026:00:00:01 +0000] \"GET /two HTTP/1.1\" 200 5\n";
 
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     write_bytes(path, list, sizeof(list) - 1);
@@ -136,12 +129,11 @@ static void nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log(void **stat
 }
 
 /* Three entries have the parts 6/11, 3/11 and 2/11. */
-static void order_by_rank_follows_zipf(void **state)
+TEST(order_by_rank_follows_zipf)
 {
     static const size_t expected[] = {6000, 3000, 2000};
     size_t counts[3] = {0}, position = 0;
 
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     plan.order = PLAN_ORDER_RANDOM;
@@ -155,12 +147,11 @@ static void order_by_rank_follows_zipf(void **state)
     request_plan_free(&request_plan);
 }
 
-static void order_is_sequential_or_random_by_weight(void **state)
+TEST(order_is_sequential_or_random_by_weight)
 {
     size_t position = 0;
     unsigned ones = 0;
 
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     write_file(path, "/one 3\n/two\n");
@@ -174,12 +165,11 @@ static void order_is_sequential_or_random_by_weight(void **state)
     request_plan_free(&request_plan);
 }
 
-static void order_is_of_each_slot_or_ends_with_the_list(void **state)
+TEST(order_is_of_each_slot_or_ends_with_the_list)
 {
     static const char *const paths[] = {"/one", "/two", "/three"};
     size_t one = 0, other = 0;
 
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     plan.order = PLAN_ORDER_EACH;
@@ -211,7 +201,7 @@ static const char log_text[] =
     "{\"time\": \"2026-11-21T13:00:04.250Z\", \"request\": \"GET /e HTTP/1.1\"}\n"
     "{\"time\": 1795266005.5, \"method\": \"GET\", \"target\": \"/f\"}\n";
 
-static void replay_sorts_and_spreads_the_times_of_a_log(void **state)
+TEST(replay_sorts_and_spreads_the_times_of_a_log)
 {
     static const struct {
         const char *entry;
@@ -222,7 +212,6 @@ static void replay_sorts_and_spreads_the_times_of_a_log(void **state)
                     {"GET :81/e", 4250},
                     {"GET :81/f", 5500}};
 
-    (void)state;
     write_file(path, log_text);
     for (int speed = 1; speed <= 2; speed++) {
         reset_plan();
@@ -245,7 +234,7 @@ static void replay_sorts_and_spreads_the_times_of_a_log(void **state)
     }
 }
 
-static void invalid_lines_of_a_log_are_skipped(void **state)
+TEST(invalid_lines_of_a_log_are_skipped)
 {
     static const char text[] =
         "::1 - - [28/Feb/2026:13:00:00 +0000] \"GET /a HTTP/1.1\" 200 5\n"
@@ -256,7 +245,6 @@ static void invalid_lines_of_a_log_are_skipped(void **state)
         "::1 - - [28/Feb/2026:13:00:02 +0000] \"GET /hal\n"
         "::1 - - [28/F";
 
-    (void)state;
     reset_plan();
     plan.replay_file = path;
     write_file(path, text);
@@ -269,9 +257,8 @@ static void invalid_lines_of_a_log_are_skipped(void **state)
     request_plan_free(&request_plan);
 }
 
-static void path_of_a_log_stays_on_the_server(void **state)
+TEST(path_of_a_log_stays_on_the_server)
 {
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     write_file(path, "\"GET //b.test/c?d HTTP/1.1\"\n");
@@ -281,9 +268,8 @@ static void path_of_a_log_stays_on_the_server(void **state)
     request_plan_free(&request_plan);
 }
 
-static void log_without_replay_is_a_list(void **state)
+TEST(log_without_replay_is_a_list)
 {
-    (void)state;
     reset_plan();
     plan.urls_file = path;
     write_file(path, "\"GET /without-time HTTP/1.1\"\n");
@@ -309,9 +295,8 @@ static void check_message(const char *message)
     request_plan_free(&request_plan);
 }
 
-static void message_has_fields_of_plan(void **state)
+TEST(message_has_fields_of_plan)
 {
-    (void)state;
     reset_plan();
     check_message("GET /base HTTP/1.1\r\nHost: a.test:81\r\nUser-Agent: wsload/" WEBSERVERD_VERSION
                   "\r\nAccept: */*\r\n\r\n");
@@ -337,9 +322,8 @@ static void message_has_fields_of_plan(void **state)
                   "x=1");
 }
 
-static void body_file_is_sent_as_body(void **state)
+TEST(body_file_is_sent_as_body)
 {
-    (void)state;
     reset_plan();
     plan.body_file = path;
     write_file(path, "a body\n");
@@ -370,11 +354,10 @@ static uint32_t add(const char *method, const char *url, const char *field, cons
     return request_plan.entries[request_plan.entry_count - 1].request;
 }
 
-static void requests_differ_by_method_url_fields_and_body(void **state)
+TEST(requests_differ_by_method_url_fields_and_body)
 {
     uint32_t first;
 
-    (void)state;
     reset_plan();
     request_plan = (struct request_plan){.plan = &plan};
     first = add(NULL, "http://a.test/", NULL, NULL);
@@ -404,9 +387,8 @@ static const char *rest_of_message(uint32_t i)
     return strstr(text, "*/*\r\n") != NULL ? strstr(text, "*/*\r\n") + 5 : text;
 }
 
-static void message_has_own_parts_of_the_request(void **state)
+TEST(message_has_own_parts_of_the_request)
 {
-    (void)state;
     reset_plan();
     plan.headers[0] = "x-plan: 1";
     plan.header_count = 1;
@@ -434,26 +416,4 @@ static void message_has_own_parts_of_the_request(void **state)
                                             "Content-Type: application/x-www-form-urlencoded\r\n"
                                             "Content-Length: 0\r\n\r\n");
     request_plan_free(&request_plan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_repeats_requests_by_weight),
-        cmocka_unit_test(invalid_list_is_rejected_with_line_number),
-        cmocka_unit_test(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log),
-        cmocka_unit_test(order_by_rank_follows_zipf),
-        cmocka_unit_test(order_is_sequential_or_random_by_weight),
-        cmocka_unit_test(order_is_of_each_slot_or_ends_with_the_list),
-        cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
-        cmocka_unit_test(invalid_lines_of_a_log_are_skipped),
-        cmocka_unit_test(path_of_a_log_stays_on_the_server),
-        cmocka_unit_test(log_without_replay_is_a_list),
-        cmocka_unit_test(message_has_fields_of_plan),
-        cmocka_unit_test(body_file_is_sent_as_body),
-        cmocka_unit_test(requests_differ_by_method_url_fields_and_body),
-        cmocka_unit_test(message_has_own_parts_of_the_request),
-    };
-
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -1,20 +1,16 @@
 /* Files of scenarios: what is read from them, the order of the scenarios, and errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "scratch_file.h"
 
 #include "common/macros.h"
 #include "loadgen/plan/request_plan.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static const char *const file = path, *const table = second_path;
 static struct request_plan request_plan;
@@ -38,13 +34,12 @@ static int prepare(const char *text, bool with_table)
     return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
 }
 
-static void steps_are_read_with_their_lines(void **state)
+TEST(steps_are_read_with_their_lines)
 {
     const struct scenario_set *set = &request_plan.scenarios;
     const struct scenario_step *step;
     const struct request *request;
 
-    (void)state;
     assert_int_equal(
         prepare("# comment\n\nscenario buy 7\r\n"
                 "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
@@ -84,12 +79,11 @@ static const char *find_value(void *context, const char *name, size_t length)
     return length == 1 && name[0] == 'v' ? "x y" : NULL;
 }
 
-static void request_with_a_value_is_made(void **state)
+TEST(request_with_a_value_is_made)
 {
     const struct template_variables variables = {find_value, NULL};
     struct request request = {0};
 
-    (void)state;
     assert_int_equal(prepare("scenario a\n/\ntake v body\nGET /{{v}}\nfield F: {{v}}\n", false), 0);
     assert_int_equal(scenario_request_make(&request_plan,
                                            &request_plan.scenarios.scenarios[0].steps[1],
@@ -102,11 +96,10 @@ static void request_with_a_value_is_made(void **state)
 }
 
 /* Each pass has each scenario as often as its weight, and no scenario waits for the others. */
-static void scenarios_start_by_weight(void **state)
+TEST(scenarios_start_by_weight)
 {
     char text[32] = "";
 
-    (void)state;
     assert_int_equal(prepare("scenario a 5\n/\nscenario b\n/\nscenario c\n/\n", true), 0);
     for (size_t i = 0; i < 14; i++) {
         struct scenario_start start;
@@ -119,11 +112,10 @@ static void scenarios_start_by_weight(void **state)
     request_plan_free(&request_plan);
 }
 
-static void rows_once_end_the_starts(void **state)
+TEST(rows_once_end_the_starts)
 {
     struct scenario_start start;
 
-    (void)state;
     assert_int_equal(prepare("scenario a\n/{{id}}\n", true), 0);
     plan.rows = PLAN_ROWS_ONCE;
     assert_true(request_plan_next_scenario(&request_plan, &start));
@@ -132,7 +124,7 @@ static void rows_once_end_the_starts(void **state)
     request_plan_free(&request_plan);
 }
 
-static void invalid_file_is_an_error_with_its_line(void **state)
+TEST(invalid_file_is_an_error_with_its_line)
 {
     static const struct {
         const char *text, *why;
@@ -197,7 +189,6 @@ static void invalid_file_is_an_error_with_its_line(void **state)
         {"scenario a\nhttp://\n", ":2: invalid URL 'http://': No host part in the URL"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         assert_int_equal(prepare(cases[i].text, true), -1);
         assert_memory_equal(why, file, strlen(file));
@@ -206,11 +197,10 @@ static void invalid_file_is_an_error_with_its_line(void **state)
     }
 }
 
-static void limits_are_errors(void **state)
+TEST(limits_are_errors)
 {
     char text[64 * 1024] = "scenario a\n/\n";
 
-    (void)state;
     for (int i = 0; i <= SCENARIO_VARIABLES_MAX; i++)
         sprintf(text + strlen(text), "take v%d body\n", i);
     assert_int_equal(prepare(text, false), -1);
@@ -228,18 +218,4 @@ static void limits_are_errors(void **state)
     assert_int_equal(prepare(text, false), -1);
     assert_string_equal(why + strlen(file), ":101: more than 50 scenarios");
     request_plan_free(&request_plan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_read_with_their_lines),
-        cmocka_unit_test(request_with_a_value_is_made),
-        cmocka_unit_test(scenarios_start_by_weight),
-        cmocka_unit_test(rows_once_end_the_starts),
-        cmocka_unit_test(invalid_file_is_an_error_with_its_line),
-        cmocka_unit_test(limits_are_errors),
-    };
-
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

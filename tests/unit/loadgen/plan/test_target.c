@@ -1,13 +1,7 @@
 /* URLs: parsing, errors, resolving hosts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/plan/target.h"
+#include "tests/test.h"
 
 #include <sys/socket.h>
 
@@ -44,9 +38,8 @@ static const struct {
                         "-u NAME:PASS"},
 };
 
-static void valid_url_is_parsed(void **state)
+TEST(valid_url_is_parsed)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
         struct target target;
         char why[512];
@@ -60,9 +53,8 @@ static void valid_url_is_parsed(void **state)
     }
 }
 
-static void invalid_url_is_rejected_with_reason(void **state)
+TEST(invalid_url_is_rejected_with_reason)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         struct target target;
         char why[512] = "nothing was said";
@@ -74,12 +66,11 @@ static void invalid_url_is_rejected_with_reason(void **state)
     }
 }
 
-static void only_names_are_resolved(void **state)
+TEST(only_names_are_resolved)
 {
     struct target target;
     char why[512];
 
-    (void)state;
     assert_int_equal(target_parse(&target, NULL, "http://[::1]:8080/", why, sizeof(why)), 0);
     assert_int_equal(target_resolve(&target, AF_UNSPEC, why, sizeof(why)), 0);
     assert_null(target.addresses);
@@ -100,12 +91,11 @@ static void only_names_are_resolved(void **state)
     target_free(&target);
 }
 
-static void relative_urls_share_the_origin(void **state)
+TEST(relative_urls_share_the_origin)
 {
     struct target base, other, elsewhere;
     char why[512];
 
-    (void)state;
     assert_int_equal(target_parse(&base, NULL, "http://A.test:81/x/y", why, sizeof(why)), 0);
     assert_int_equal(target_parse(&other, &base, "/z?q", why, sizeof(why)), 0);
     assert_int_equal(target_parse(&elsewhere, &base, "https://a.test:81/", why, sizeof(why)), 0);
@@ -115,16 +105,4 @@ static void relative_urls_share_the_origin(void **state)
     target_free(&base);
     target_free(&other);
     target_free(&elsewhere);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(valid_url_is_parsed),
-        cmocka_unit_test(invalid_url_is_rejected_with_reason),
-        cmocka_unit_test(only_names_are_resolved),
-        cmocka_unit_test(relative_urls_share_the_origin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* Variables in requests: what they are replaced by, the order of the rows, and errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "scratch_file.h"
 
 #include "common/macros.h"
 #include "loadgen/plan/request_plan.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static const char *const table = path, *const list = second_path;
 static struct request_plan request_plan;
@@ -54,9 +50,8 @@ static const char *message(size_t i)
     return text;
 }
 
-static void values_are_replaced_in_urls_fields_and_bodies(void **state)
+TEST(values_are_replaced_in_urls_fields_and_bodies)
 {
-    (void)state;
     reset_plan();
     plan.urls[0] = "http://a.test:81/{{{path}}}?q={{name}}";
     plan.headers[0] = "X-Name: <{{name}}>";
@@ -77,9 +72,8 @@ static void values_are_replaced_in_urls_fields_and_bodies(void **state)
     request_plan_free(&request_plan);
 }
 
-static void field_with_a_variable_replaces_a_recorded_one(void **state)
+TEST(field_with_a_variable_replaces_a_recorded_one)
 {
-    (void)state;
     reset_plan();
     plan.har_file = list;
     plan.headers[0] = "cookie: id={{id}}";
@@ -96,9 +90,8 @@ static void field_with_a_variable_replaces_a_recorded_one(void **state)
 }
 
 /* Without a table, braces mean nothing. */
-static void braces_without_a_table_are_sent(void **state)
+TEST(braces_without_a_table_are_sent)
 {
-    (void)state;
     reset_plan();
     plan.csv_file = NULL;
     plan.headers[0] = "X: {{id}}";
@@ -128,11 +121,10 @@ static const char *next_paths(size_t *position, int count)
     return text;
 }
 
-static void rows_follow_each_other(void **state)
+TEST(rows_follow_each_other)
 {
     size_t one = 0, other = 0;
 
-    (void)state;
     reset_plan();
     plan.urls_file = list;
     write_file(list, "/a{{id}}\n/b{{id}}\n");
@@ -159,12 +151,11 @@ static void rows_follow_each_other(void **state)
     request_plan_free(&request_plan);
 }
 
-static void random_rows_keep_the_requests_of_a_row_together(void **state)
+TEST(random_rows_keep_the_requests_of_a_row_together)
 {
     unsigned seen[4] = {0};
     size_t one = 0;
 
-    (void)state;
     reset_plan();
     plan.urls_file = list;
     plan.rows = PLAN_ROWS_RANDOM;
@@ -184,7 +175,7 @@ static void random_rows_keep_the_requests_of_a_row_together(void **state)
     request_plan_free(&request_plan);
 }
 
-static void invalid_variables_are_rejected(void **state)
+TEST(invalid_variables_are_rejected)
 {
     static const struct {
         const char *url, *header, *table, *why;
@@ -200,7 +191,6 @@ static void invalid_variables_are_rejected(void **state)
         {"/{{id}}", "A: b", "id\n", ":1: no rows"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         reset_plan();
         plan.urls_file = list;
@@ -213,18 +203,4 @@ static void invalid_variables_are_rejected(void **state)
             fail_msg("%zu: %s", i, why);
         request_plan_free(&request_plan);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_replaced_in_urls_fields_and_bodies),
-        cmocka_unit_test(field_with_a_variable_replaces_a_recorded_one),
-        cmocka_unit_test(braces_without_a_table_are_sent),
-        cmocka_unit_test(rows_follow_each_other),
-        cmocka_unit_test(random_rows_keep_the_requests_of_a_row_together),
-        cmocka_unit_test(invalid_variables_are_rejected),
-    };
-
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

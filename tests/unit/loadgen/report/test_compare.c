@@ -2,26 +2,19 @@
  * The significance test against values computed by hand, its false alarms, and comparisons of
  * reports.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/report/report.h"
 #include "loadgen/stats/measures.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void median_of_odd_even_and_no_values(void **state)
+TEST(median_of_odd_even_and_no_values)
 {
     double odd[] = {9, 1, 5}, even[] = {4, 1, 3, 2};
 
-    (void)state;
     assert_true(statistics_median(odd, 3) == 5);
     assert_true(statistics_median(even, 4) == 2.5);
     assert_true(isnan(statistics_median(odd, 0)));
@@ -31,13 +24,12 @@ static void median_of_odd_even_and_no_values(void **state)
  * Consecutive values do not correlate. Means 3 and 8, variances 2.5: t = 5 with 8 degrees of
  * freedom, p = 0.00105; and t = 1: p = 0.34659.
  */
-static void p_value_equals_computation_by_hand(void **state)
+TEST(p_value_equals_computation_by_hand)
 {
     static const double low[] = {1, 5, 2, 4, 3}, high[] = {6, 10, 7, 9, 8},
                         near[] = {2, 6, 3, 5, 4};
     static const double same[] = {3, 3, 3, 3, 3}, more[] = {4, 4, 4, 4, 4};
 
-    (void)state;
     assert_true(fabs(statistics_p_value(low, 5, high, 5) - 0.001053) < 0.000001);
     assert_true(fabs(statistics_p_value(high, 5, low, 5) - 0.001053) < 0.000001);
     assert_true(fabs(statistics_p_value(low, 5, near, 5) - 0.346594) < 0.000001);
@@ -67,12 +59,11 @@ static void fill(uint64_t *random, double correlation, double offset, double *va
  * Of 1000 pairs without a difference, few are reported as significant, even if consecutive seconds
  * correlate.
  */
-static void false_alarms_are_rare(void **state)
+TEST(false_alarms_are_rare)
 {
     uint64_t random = 7;
     double a[30], b[30];
 
-    (void)state;
     for (int correlated = 0; correlated < 2; correlated++) {
         unsigned alarms = 0, found = 0;
 
@@ -122,12 +113,11 @@ static char *compare(json_t *a, json_t *b, bool *worse)
     return text;
 }
 
-static void verdict_needs_a_significant_difference(void **state)
+TEST(verdict_needs_a_significant_difference)
 {
     bool worse;
     char *text = compare(make_report(1000, 500), make_report(1200, 500), &worse);
 
-    (void)state;
     assert_false(worse);
     assert_non_null(strstr(text, "       1,003       1,203    +19.9%    <0.001  B is better\n"));
     assert_non_null(strstr(text, "  p99               503 us      503 us     +0.0%     1.000  "
@@ -153,7 +143,7 @@ static json_t *with_rounds(json_t *report, const double *rates, size_t count)
     return report;
 }
 
-static void rounds_are_compared_if_both_have_enough(void **state)
+TEST(rounds_are_compared_if_both_have_enough)
 {
     static const double some[] = {1000, 1010, 990, 1005, 995},
                         more[] = {1200, 1210, 1190, 1205, 1195},
@@ -162,7 +152,6 @@ static void rounds_are_compared_if_both_have_enough(void **state)
     char *text = compare(with_rounds(make_report(1000, 500), some, 5),
                          with_rounds(make_report(1000, 500), more, 5), &worse);
 
-    (void)state;
     assert_non_null(strstr(text, "  By round"));
     assert_non_null(strstr(text, "       1,000       1,200    +20.0%    <0.001  B is better\n"));
     assert_non_null(strstr(text, "  p90              1.20 ms     1.40 ms    +16.7%    <0.001  B is "
@@ -194,12 +183,11 @@ static void write_report(const char *file, int answered, double rate)
     json_decref(report);
 }
 
-static void several_files_become_rounds(void **state)
+TEST(several_files_become_rounds)
 {
     char directory[] = "/tmp/wsload-compare-XXXXXX", files[256], why[256], name[64];
     json_t *report, *rounds;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof(name), "%s/%d.json", directory, i);
@@ -223,12 +211,11 @@ static void several_files_become_rounds(void **state)
     rmdir(directory);
 }
 
-static void short_runs_are_too_few_to_tell(void **state)
+TEST(short_runs_are_too_few_to_tell)
 {
     bool worse;
     char *text;
 
-    (void)state;
     seconds_long = 4;
     text = compare(make_report(1000, 500), make_report(1200, 900), &worse);
     seconds_long = 30;
@@ -238,12 +225,11 @@ static void short_runs_are_too_few_to_tell(void **state)
     free(text);
 }
 
-static void invalid_report_is_rejected(void **state)
+TEST(invalid_report_is_rejected)
 {
     char file[] = "/tmp/wsload-compare-XXXXXX", why[256];
     int fd = mkstemp(file);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "{\"seconds\":1}", 13), 13);
     close(fd);
@@ -253,20 +239,4 @@ static void invalid_report_is_rejected(void **state)
     assert_null(compare_read(file, why, sizeof(why)));
     assert_non_null(strstr(why, "cannot read the report /tmp/wsload-compare-"));
     assert_non_null(strstr(why, ": No such file"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(median_of_odd_even_and_no_values),
-        cmocka_unit_test(p_value_equals_computation_by_hand),
-        cmocka_unit_test(false_alarms_are_rare),
-        cmocka_unit_test(verdict_needs_a_significant_difference),
-        cmocka_unit_test(invalid_report_is_rejected),
-        cmocka_unit_test(rounds_are_compared_if_both_have_enough),
-        cmocka_unit_test(several_files_become_rounds),
-        cmocka_unit_test(short_runs_are_too_few_to_tell),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

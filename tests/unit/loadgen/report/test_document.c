@@ -1,12 +1,7 @@
 /* Documents: their limits, no loss of data below them, plots drawn as text. */
 #include "loadgen/report/document.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +21,12 @@ static struct document *create(void)
     return document;
 }
 
-static void everything_is_kept_however_much_it_is(void **state)
+TEST(everything_is_kept_however_much_it_is)
 {
     struct document *document = create();
     const struct document_section *section;
     char text[16];
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         document_table(document, "t", columns, 2);
     for (int i = 0; i < MANY; i++) {
@@ -64,12 +58,11 @@ static void everything_is_kept_however_much_it_is(void **state)
     document_free(document);
 }
 
-static void cells_and_lines_beyond_the_limits_are_ignored(void **state)
+TEST(cells_and_lines_beyond_the_limits_are_ignored)
 {
     struct document *document = create();
     const struct plot *plot;
 
-    (void)state;
     document_cell(document, "no row");
     document_table(document, NULL, columns, 2);
     document_cell(document, "no row");
@@ -94,12 +87,11 @@ static void cells_and_lines_beyond_the_limits_are_ignored(void **state)
 }
 
 /* One interval is enough; points without one have NAN. */
-static void bars_exist_if_a_point_has_an_interval(void **state)
+TEST(bars_exist_if_a_point_has_an_interval)
 {
     struct document *document = create();
     const struct plot *plot;
 
-    (void)state;
     document_plot(document, "p", (struct plot_axis){false, axis_count},
                   (struct plot_axis){false, axis_count});
     document_line(document, "without", false);
@@ -117,14 +109,13 @@ static void bars_exist_if_a_point_has_an_interval(void **state)
     document_free(document);
 }
 
-static void incomplete_document_is_not_written(void **state)
+TEST(incomplete_document_is_not_written)
 {
     struct document *document = create();
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     document->failed = true;
     errno = 0;
     assert_int_equal(document_write_text(out, document, false), -1);
@@ -135,14 +126,13 @@ static void incomplete_document_is_not_written(void **state)
     document_free(document);
 }
 
-static void text_of_a_hostile_server_is_escaped(void **state)
+TEST(text_of_a_hostile_server_is_escaped)
 {
     struct document *document = document_create("test", (struct document_layout){.column_gap = 2});
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    (void)state;
     document_title(document, "t\x1b[2J%s", "\xc3\xa4");
     document_subtitle(document, "s\n");
     document_fact(document, DOCUMENT_NORMAL, "l\x7f", "%s", "f\xc2\x9b");
@@ -195,13 +185,12 @@ static char *draw(struct document *document, char **lines, size_t count)
     return text;
 }
 
-static void points_lie_at_their_values(void **state)
+TEST(points_lie_at_their_values)
 {
     struct document *document =
         create_plot((struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_rate});
     char *lines[15], *text;
 
-    (void)state;
     document_line(document, "rising", false);
     document_point(document, 0, 0);
     document_point(document, 63, 900);
@@ -221,14 +210,13 @@ static void points_lie_at_their_values(void **state)
     free(text);
 }
 
-static void logarithmic_axis_omits_values_that_are_not_positive(void **state)
+TEST(logarithmic_axis_omits_values_that_are_not_positive)
 {
     struct document *document =
         create_plot((struct plot_axis){true, axis_count}, (struct plot_axis){true, axis_time});
     char *lines[14], *text;
     size_t marks = 0;
 
-    (void)state;
     document_line(document, "only", false);
     document_point(document, 0, 5);
     document_point(document, 1, 0);
@@ -244,29 +232,12 @@ static void logarithmic_axis_omits_values_that_are_not_positive(void **state)
     free(text);
 }
 
-static void plot_without_points_is_empty(void **state)
+TEST(plot_without_points_is_empty)
 {
     struct document *document =
         create_plot((struct plot_axis){true, axis_count}, (struct plot_axis){true, axis_time});
     char *lines[1];
 
-    (void)state;
     free(draw(document, lines, 1));
     assert_null(lines[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_kept_however_much_it_is),
-        cmocka_unit_test(cells_and_lines_beyond_the_limits_are_ignored),
-        cmocka_unit_test(bars_exist_if_a_point_has_an_interval),
-        cmocka_unit_test(incomplete_document_is_not_written),
-        cmocka_unit_test(text_of_a_hostile_server_is_escaped),
-        cmocka_unit_test(points_lie_at_their_values),
-        cmocka_unit_test(logarithmic_axis_omits_values_that_are_not_positive),
-        cmocka_unit_test(plot_without_points_is_empty),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* The bar chart of latencies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
 #include "loadgen/report/latencies.h"
+#include "tests/test.h"
 
 #include <string.h>
 
@@ -29,9 +23,8 @@ static void expect(size_t number, const char *label, const char *bar, const char
     assert_string_equal(bars[number].behind, behind);
 }
 
-static void row_has_label_bar_share_and_percentiles(void **state)
+TEST(row_has_label_bar_share_and_percentiles)
 {
-    (void)state;
     histogram_reset(&times);
     assert_int_equal(latency_bars(&times, 12, 10, true, bars), 0);
     record(105 * NS_PER_US, 75);
@@ -47,7 +40,7 @@ static void row_has_label_bar_share_and_percentiles(void **state)
     expect(3, "180-220 us", "##########", "  99.1% p50 p90 p99 p99.9");
 }
 
-static void wide_range_uses_coarse_scale(void **state)
+TEST(wide_range_uses_coarse_scale)
 {
     static const struct {
         uint64_t from_ns, to_ns;
@@ -63,7 +56,6 @@ static void wide_range_uses_coarse_scale(void **state)
         {100, 70 * NS_PER_S, 3, 3, "100 ms-1 s", "10-100 s"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t sum = 0;
 
@@ -80,11 +72,10 @@ static void wide_range_uses_coarse_scale(void **state)
 }
 
 /* Random values: all rows fit, no bar is too wide, and every value is counted. */
-static void every_value_is_in_a_row_that_fits(void **state)
+TEST(every_value_is_in_a_row_that_fits)
 {
     uint64_t random = 7;
 
-    (void)state;
     for (unsigned round = 0; round < 300; round++) {
         size_t most = 1 + random_next(&random) % 30, rows;
         uint64_t sum = 0, values = 1 + random_next(&random) % 50;
@@ -102,15 +93,4 @@ static void every_value_is_in_a_row_that_fits(void **state)
         }
         assert_int_equal(sum, values);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(row_has_label_bar_share_and_percentiles),
-        cmocka_unit_test(wide_range_uses_coarse_scale),
-        cmocka_unit_test(every_value_is_in_a_row_that_fits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

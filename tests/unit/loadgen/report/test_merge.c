@@ -1,15 +1,9 @@
 /* wsload merge: the report of two runs together equals that of one recording of all requests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/report/json.h"
 #include "loadgen/report/report.h"
 #include "loadgen/stats/result.h"
+#include "tests/test.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <jansson.h>
@@ -185,6 +179,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static struct stored_result *merge_all(void)
 {
     struct stored_result *merged = merge_reports(&merging, why, sizeof(why));
@@ -205,12 +201,11 @@ static void check_histogram(const struct histogram *a, const struct histogram *b
         assert_int_equal(histogram_percentile(a, i / 2.0), histogram_percentile(b, i / 2.0));
 }
 
-static void merged_runs_equal_one_recording(void **state)
+TEST(merged_runs_equal_one_recording)
 {
     struct stored_result *merged = merge_all();
     const struct tally *tally = &merged->result.tally;
 
-    (void)state;
     assert_true(histogram_count(&whole.full_handshake) > 100);
     assert_true(whole.latency.bucket[HISTOGRAM_BUCKETS - 1] > 0);
     check_histogram(&tally->latency, &whole.latency);
@@ -250,21 +245,19 @@ static void check_scenarios(const struct scenario_tally *tally)
     }
 }
 
-static void merged_scenarios_equal_one_recording(void **state)
+TEST(merged_scenarios_equal_one_recording)
 {
     struct stored_result *merged = merge_all();
 
-    (void)state;
     check_scenarios(merged->result.scenarios);
     stored_result_free(merged);
 }
 
-static void totals_and_settings_are_summed(void **state)
+TEST(totals_and_settings_are_summed)
 {
     struct stored_result *merged = merge_all();
     const struct result *all = &merged->result;
 
-    (void)state;
     assert_int_equal(all->merged, RUNS);
     assert_int_equal(all->elapsed_ns, 3 * NS_PER_S);
     assert_int_equal(all->overlap_from_ns, NS_PER_S);
@@ -290,13 +283,12 @@ static void totals_and_settings_are_summed(void **state)
 }
 
 /* The middles of the seconds are at 0.5 and 1.5 s, 1 and 2 s, 1.5 and 2.5 s. */
-static void seconds_are_aligned_by_wall_clock(void **state)
+TEST(seconds_are_aligned_by_wall_clock)
 {
     struct stored_result *merged = merge_all();
     const struct series *series = merged->result.series;
     const struct series_entry *entry = series->entry;
 
-    (void)state;
     assert_int_equal(series->count, 3);
     assert_int_equal(entry[0].answered, 10);
     assert_int_equal(entry[1].answered, 20 + 10 + 10);
@@ -313,11 +305,10 @@ static void seconds_are_aligned_by_wall_clock(void **state)
     stored_result_free(merged);
 }
 
-static void merging_in_steps_equals_merging_at_once(void **state)
+TEST(merging_in_steps_equals_merging_at_once)
 {
     struct stored_result *once = merge_all(), *steps;
 
-    (void)state;
     merging.url_count = 2;
     steps = merge_all();
     result = steps->result;
@@ -338,11 +329,10 @@ static void merging_in_steps_equals_merging_at_once(void **state)
     stored_result_free(once);
 }
 
-static void merged_report_has_all_formats(void **state)
+TEST(merged_report_has_all_formats)
 {
     struct stored_result *merged = merge_all();
 
-    (void)state;
     for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
         char *text = NULL;
         size_t size = 0;
@@ -357,13 +347,12 @@ static void merged_report_has_all_formats(void **state)
     stored_result_free(merged);
 }
 
-static void runs_that_hardly_overlap_have_a_note(void **state)
+TEST(runs_that_hardly_overlap_have_a_note)
 {
     struct stored_result *merged = merge_all();
     struct result_note notes[RESULT_NOTES_MAX];
     size_t count = result_notes(&merged->result, notes), found = 0;
 
-    (void)state;
     for (size_t i = 0; i < count; i++)
         found += strcmp(notes[i].name, "runs_apart") == 0;
     assert_int_equal(found, 1);
@@ -399,7 +388,7 @@ static void check_refused(const char *wanted)
     write_run(1);
 }
 
-static void wrong_members_are_named(void **state)
+TEST(wrong_members_are_named)
 {
     static const struct {
         const char *path[6];
@@ -452,7 +441,6 @@ static void wrong_members_are_named(void **state)
          "scenarios[0].steps[0].latency_us is missing"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *value = cases[i].value;
 
@@ -461,7 +449,7 @@ static void wrong_members_are_named(void **state)
     }
 }
 
-static void files_that_are_no_reports_are_refused(void **state)
+TEST(files_that_are_no_reports_are_refused)
 {
     static const struct {
         const char *text, *wanted;
@@ -473,7 +461,6 @@ static void files_that_are_no_reports_are_refused(void **state)
         {"{\"plan\": {}, \"seconds\": []}", "is missing: an older wsload wrote the report"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         FILE *out = fopen(names[1], "we");
 
@@ -482,21 +469,4 @@ static void files_that_are_no_reports_are_refused(void **state)
         fclose(out);
         check_refused(cases[i].wanted);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(merged_runs_equal_one_recording, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(merged_scenarios_equal_one_recording, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(totals_and_settings_are_summed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(seconds_are_aligned_by_wall_clock, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(merging_in_steps_equals_merging_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(merged_report_has_all_formats, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(runs_that_hardly_overlap_have_a_note, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_members_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_that_are_no_reports_are_refused, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

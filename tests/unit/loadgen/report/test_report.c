@@ -1,12 +1,6 @@
 /* Reports of fixed results: the exact text and CSV, the values of JSON, HdrHistogram and HTML. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "loadgen/report/json.h"
+#include "tests/test.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <ctype.h>
@@ -88,11 +82,10 @@ static char *make(enum plan_format format, bool colour)
     return text;
 }
 
-static void text_report_is_exact(void **state)
+TEST(text_report_is_exact)
 {
     char *text;
 
-    (void)state;
     fill_good();
     text = make(PLAN_FORMAT_TEXT, false);
     assert_string_equal(text, good_text);
@@ -103,11 +96,10 @@ static void text_report_is_exact(void **state)
     free(text);
 }
 
-static void colour_adds_only_escape_sequences(void **state)
+TEST(colour_adds_only_escape_sequences)
 {
     char *text, *to;
 
-    (void)state;
     fill_bad();
     text = to = make(PLAN_FORMAT_TEXT, true);
     assert_non_null(strstr(text, "\x1b[31m"));
@@ -145,11 +137,10 @@ static json_int_t integer(const json_t *json, const char *outer, const char *inn
     return json_integer_value(at(json, outer, inner));
 }
 
-static void json_of_good_run_has_its_values(void **state)
+TEST(json_of_good_run_has_its_values)
 {
     json_t *json;
 
-    (void)state;
     fill_good();
     json = make_json();
     assert_string_equal(json_string_value(json_object_get(json, "wsload")), WEBSERVERD_VERSION);
@@ -174,12 +165,11 @@ static void json_of_good_run_has_its_values(void **state)
     json_decref(json);
 }
 
-static void json_of_bad_run_has_its_errors_and_notes(void **state)
+TEST(json_of_bad_run_has_its_errors_and_notes)
 {
     json_t *json;
     const json_t *notes;
 
-    (void)state;
     fill_bad();
     json = make_json();
     assert_int_equal(integer(json, "requests", "failed"), 39);
@@ -202,14 +192,13 @@ static void json_of_bad_run_has_its_errors_and_notes(void **state)
     json_decref(json);
 }
 
-static void json_has_no_control_characters(void **state)
+TEST(json_has_no_control_characters)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     struct error_texts *texts = &result.error_texts;
 
-    (void)state;
     fill_bad();
     snprintf(texts->first[ERROR_KIND_OTHER], sizeof(texts->first[0]), "%s",
              "a\x1b\xc2\x9b\xe2\x80\xae\xff\xc3\xa4");
@@ -219,9 +208,8 @@ static void json_has_no_control_characters(void **state)
     free(text);
 }
 
-static void percentile_is_known_if_a_value_lies_beyond(void **state)
+TEST(percentile_is_known_if_a_value_lies_beyond)
 {
-    (void)state;
     assert_false(measure_percentile_is_known(50, 1));
     assert_true(measure_percentile_is_known(50, 2));
     assert_false(measure_percentile_is_known(99, 99));
@@ -250,11 +238,10 @@ static struct series_entry entries[] = {
 };
 static struct series series = {.entry = entries, .count = 2};
 
-static void csv_has_seconds_and_total(void **state)
+TEST(csv_has_seconds_and_total)
 {
     char *text;
 
-    (void)state;
     fill_good();
     plan.warmup_ms = 1000;
     result.series = &series;
@@ -287,14 +274,13 @@ static void check_hdr_frame(const char *text)
 }
 
 /* Each line has a value and the number of requests up to it; the last line has the total. */
-static void hdr_levels_lead_to_all_values(void **state)
+TEST(hdr_levels_lead_to_all_values)
 {
     double value, level = 0, before = -1, odds;
     uint64_t count = 0;
     unsigned lines = 0;
     char *text;
 
-    (void)state;
     fill_good();
     text = make(PLAN_FORMAT_HDR, false);
     check_hdr_frame(text);
@@ -325,11 +311,10 @@ static unsigned count_of(const char *text, const char *part)
 }
 
 /* Each point lies inside its plot. */
-static void html_has_plots_and_escapes_url(void **state)
+TEST(html_has_plots_and_escapes_url)
 {
     char *text;
 
-    (void)state;
     fill_good();
     result.series = &series;
     plan.warmup_ms = 1000;
@@ -361,9 +346,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static void report_without_responses_has_no_nan(void **state)
+TEST(report_without_responses_has_no_nan)
 {
-    (void)state;
     for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
         char *text;
 
@@ -376,22 +360,4 @@ static void report_without_responses_has_no_nan(void **state)
         assert_false(has_word(text, "inf"));
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_report_is_exact),
-        cmocka_unit_test(colour_adds_only_escape_sequences),
-        cmocka_unit_test(json_of_good_run_has_its_values),
-        cmocka_unit_test(json_of_bad_run_has_its_errors_and_notes),
-        cmocka_unit_test(json_has_no_control_characters),
-        cmocka_unit_test(csv_has_seconds_and_total),
-        cmocka_unit_test(hdr_levels_lead_to_all_values),
-        cmocka_unit_test(html_has_plots_and_escapes_url),
-        cmocka_unit_test(report_without_responses_has_no_nan),
-        cmocka_unit_test(percentile_is_known_if_a_value_lies_beyond),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

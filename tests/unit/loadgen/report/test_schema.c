@@ -3,16 +3,10 @@
  * other, so a member that only the schema or only the report has is an error. The checker supports
  * the JSON Schema keywords of that file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/report/json.h"
 #include "loadgen/sweep/find.h"
+#include "tests/test.h"
 #include "tests/unit/loadgen/load_results.h"
 #include "tests/unit/loadgen/sweep_results.h"
 
@@ -199,12 +193,11 @@ static void check_report(void)
     json_decref(report);
 }
 
-static void reports_match_schema(void **state)
+TEST(reports_match_schema)
 {
     struct series_entry entry = {.end_ns = NS_PER_S, .answered = 5};
     struct series series = {.entry = &entry, .count = 1};
 
-    (void)state;
     fill_good();
     result.series = &series;
     result.server = (struct server_check_result){SERVER_CHECK_SAME, "one", 5, 5, 1.5};
@@ -268,7 +261,7 @@ static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
 }
 
 /* With and without a fitted law, with noise, and with nothing measured. */
-static void sweeps_match_schema(void **state)
+TEST(sweeps_match_schema)
 {
     static const struct {
         const char *line;
@@ -279,7 +272,6 @@ static void sweeps_match_schema(void **state)
                   {"-c 1,2,5,10,20,50", 0.9, 5},
                   {"-c 1,2", 0, 0}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(sweeps); i++) {
         json_t *report = make_sweep(sweeps[i].line, sweeps[i].ripple, sweeps[i].rounds);
 
@@ -291,7 +283,7 @@ static void sweeps_match_schema(void **state)
 }
 
 /* Of each kind, found and not found, with trials and without. */
-static void searches_match_schema(void **state)
+TEST(searches_match_schema)
 {
     static const struct plan plans[] = {
         {.urls = {"http://a/"},
@@ -308,7 +300,6 @@ static void searches_match_schema(void **state)
          .find = {.what = PLAN_FIND_THREADS}},
     };
 
-    (void)state;
     for (size_t i = 0; i < 4 * ARRAY_LENGTH(plans); i++) {
         struct find *find = calloc(1, sizeof(*find));
         char *text = NULL;
@@ -333,14 +324,13 @@ static void searches_match_schema(void **state)
     }
 }
 
-static void missing_additional_and_mistyped_members_are_found(void **state)
+TEST(missing_additional_and_mistyped_members_are_found)
 {
     json_t *report;
     const char *key;
     json_t *required, *name;
     size_t i;
 
-    (void)state;
     fill_good();
     report = make_report();
     required =
@@ -383,14 +373,4 @@ static int free_schema(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_match_schema),
-        cmocka_unit_test(sweeps_match_schema),
-        cmocka_unit_test(searches_match_schema),
-        cmocka_unit_test(missing_additional_and_mistyped_members_are_found),
-    };
-
-    return cmocka_run_group_tests(tests, load_schema, free_schema);
-}
+const struct test_fixture test_group_fixture = {load_schema, free_schema};

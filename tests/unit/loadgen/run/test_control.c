@@ -1,16 +1,10 @@
 /* Changes of the load by lines and keys, and conditions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/plan.h"
 #include "loadgen/run/internal.h"
 #include "loadgen/stats/tally.h"
+#include "tests/test.h"
 
 static const struct {
     const char *line;
@@ -34,9 +28,8 @@ static const struct {
     {"stop", CHANGE_STOP, 1, 1},
 };
 
-static void line_changes_the_load(void **state)
+TEST(line_changes_the_load)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
         struct change change;
         char why[256] = "";
@@ -53,7 +46,7 @@ static void line_changes_the_load(void **state)
     }
 }
 
-static void invalid_line_is_rejected_with_reason(void **state)
+TEST(invalid_line_is_rejected_with_reason)
 {
     static const struct {
         const char *line, *why;
@@ -66,7 +59,6 @@ static void invalid_line_is_rejected_with_reason(void **state)
         {"stop now", "invalid change 'stop now': stop takes no value"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         struct change change;
         char why[256];
@@ -76,11 +68,10 @@ static void invalid_line_is_rejected_with_reason(void **state)
     }
 }
 
-static void keys_change_the_load(void **state)
+TEST(keys_change_the_load)
 {
     struct change change;
 
-    (void)state;
     assert_true(change_parse_key('+', &change) && change.kind == CHANGE_LOAD);
     assert_true(change_apply(&change, 10) == 11);
     assert_true(change_parse_key('t', &change) && change.kind == CHANGE_THREADS);
@@ -107,7 +98,7 @@ static void fill(struct tally *tally)
     }
 }
 
-static void condition_compares_results(void **state)
+TEST(condition_compares_results)
 {
     static const struct {
         const char *text;
@@ -138,7 +129,6 @@ static void condition_compares_results(void **state)
     };
     static struct tally tally;
 
-    (void)state;
     fill(&tally);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct condition condition;
@@ -153,13 +143,12 @@ static void condition_compares_results(void **state)
     }
 }
 
-static void invalid_condition_is_rejected(void **state)
+TEST(invalid_condition_is_rejected)
 {
     static const char *const texts[] = {"",        "p99",    "p0>1ms",   "p100>1ms",
                                         "p99>",    "p99>20", "q>1",      "rate>x",
                                         "rate>5%", "99>1",   "p99=>1ms", "errors>%"};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
         struct condition condition;
         char why[256];
@@ -167,17 +156,4 @@ static void invalid_condition_is_rejected(void **state)
         if (condition_parse(&condition, texts[i], why, sizeof(why)) == 0)
             fail_msg("'%s' was accepted", texts[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_changes_the_load),
-        cmocka_unit_test(invalid_line_is_rejected_with_reason),
-        cmocka_unit_test(keys_change_the_load),
-        cmocka_unit_test(condition_compares_results),
-        cmocka_unit_test(invalid_condition_is_rejected),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

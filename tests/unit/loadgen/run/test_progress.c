@@ -1,14 +1,8 @@
 /* The live view as text: wide, narrow, one line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/run/internal.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -60,6 +54,8 @@ static int fill(void **state)
     return 0;
 }
 
+const struct test_fixture test_fixture = {fill, NULL};
+
 /* The frame as one text. */
 static const char *drawn(size_t width, size_t height)
 {
@@ -76,9 +72,8 @@ static const char *drawn(size_t width, size_t height)
     return text;
 }
 
-static void wide_frame_shows_everything(void **state)
+TEST(wide_frame_shows_everything)
 {
-    (void)state;
     assert_string_equal(
         drawn(79, 23),
         "    1.5 s   50%  ━━━━━━━━━━━━━━━━━━━━━━━━━────────────────────────   2.0 s left\n"
@@ -96,9 +91,8 @@ static void wide_frame_shows_everything(void **state)
         "  q end\n");
 }
 
-static void narrow_frame_shows_less(void **state)
+TEST(narrow_frame_shows_less)
 {
-    (void)state;
     scene.unicode = false;
     scene.label = "round 1 of 3";
     assert_string_equal(drawn(39, 12), "  round 1 of 3\n"
@@ -116,9 +110,8 @@ static void narrow_frame_shows_less(void **state)
 }
 
 /* With and without colours, which take no columns. */
-static void frame_fits_every_size(void **state)
+TEST(frame_fits_every_size)
 {
-    (void)state;
     scene.colour = true;
     setting.rate = 123456;
     for (size_t width = LIVE_WIDTH_MIN; width < 250; width++)
@@ -126,9 +119,8 @@ static void frame_fits_every_size(void **state)
             assert_non_null(strstr(drawn(width, height), "connections"));
 }
 
-static void no_latency_before_the_first_response(void **state)
+TEST(no_latency_before_the_first_response)
 {
-    (void)state;
     tally_reset(&tally);
     trace.count = 0;
     scene.message = NULL;
@@ -143,13 +135,12 @@ static void no_latency_before_the_first_response(void **state)
         "  latency      -\n");
 }
 
-static void errors_are_listed_by_kind_then_status(void **state)
+TEST(errors_are_listed_by_kind_then_status)
 {
     const struct transaction missing = {
         .error = ERROR_KIND_NONE, .status = 404, .bad_status = true};
     const struct transaction refused = {.error = ERROR_KIND_REFUSED};
 
-    (void)state;
     for (unsigned i = 0; i < 1500; i++)
         tally_record(&tally, &missing);
     tally_record(&tally, &refused);
@@ -158,7 +149,7 @@ static void errors_are_listed_by_kind_then_status(void **state)
 }
 
 /* By time or by count, whichever ends sooner; unknown; past the end. */
-static void time_left_is_the_sooner_limit(void **state)
+TEST(time_left_is_the_sooner_limit)
 {
     static const struct {
         uint64_t requests, duration_ms;
@@ -174,7 +165,6 @@ static void time_left_is_the_sooner_limit(void **state)
         {1000, 0, true, "done"},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         goal = (struct progress_goal){.requests = cases[i].requests,
                                       .duration_ns = cases[i].duration_ms * NS_PER_MS};
@@ -186,7 +176,7 @@ static void time_left_is_the_sooner_limit(void **state)
 
 #define WHOLE_LINE "  1.5 s   50%  75.2k req/s  p50  105 us  p99  190 us  errors 1  up 99/100"
 
-static void line_drops_items_that_do_not_fit(void **state)
+TEST(line_drops_items_that_do_not_fit)
 {
     static const struct {
         size_t width;
@@ -202,7 +192,6 @@ static void line_drops_items_that_do_not_fit(void **state)
         {12, ""},
     };
 
-    (void)state;
     scene.rate = 75200;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         live_view_line(&frame, &scene, cases[i].width);
@@ -214,9 +203,8 @@ static void line_drops_items_that_do_not_fit(void **state)
 }
 
 /* A full line of large numbers still fits a terminal of 80 columns. */
-static void line_of_large_numbers_fits_80_columns(void **state)
+TEST(line_of_large_numbers_fits_80_columns)
 {
-    (void)state;
     setting.connections = 1000;
     tally_count(&tally, TALLY_clients_up, 901);
     goal.requests = 100000;
@@ -227,22 +215,20 @@ static void line_of_large_numbers_fits_80_columns(void **state)
                                        "errors 1  up 1000/1000");
 }
 
-static void percent_is_the_larger_of_time_and_requests(void **state)
+TEST(percent_is_the_larger_of_time_and_requests)
 {
     const struct progress_goal both = {.requests = 1000, .duration_ns = 2 * NS_PER_S};
 
-    (void)state; /* three quarters of the time, half of the requests */
     assert_true(live_view_percent(&both, &tally, 1500 * NS_PER_MS) == 75);
     assert_true(live_view_percent(&both, &tally, 2500 * NS_PER_MS) == 100);
     assert_true(live_view_percent(&goal, &tally, 2500 * NS_PER_MS) == 50);
 }
 
-static void trace_is_scaled_to_its_peak(void **state)
+TEST(trace_is_scaled_to_its_peak)
 {
     struct rate_trace rates = {0};
     char text[RATE_TRACE_TEXT];
 
-    (void)state;
     assert_int_equal(rate_trace_draw(text, &rates, 10, true), 0);
     rate_trace_add(&rates, 0);
     rate_trace_add(&rates, 100);
@@ -253,12 +239,11 @@ static void trace_is_scaled_to_its_peak(void **state)
     assert_string_equal(text, " #=");
 }
 
-static void long_trace_is_compressed_and_keeps_its_values(void **state)
+TEST(long_trace_is_compressed_and_keeps_its_values)
 {
     struct rate_trace rates = {0};
     char text[RATE_TRACE_TEXT];
 
-    (void)state;
     for (unsigned i = 0; i < 100000; i++) {
         rate_trace_add(&rates, i < 50000 ? 10 : 1000);
         assert_true(rates.count <= RATE_TRACE_CELLS);
@@ -304,7 +289,7 @@ static void check_event(const json_t *object, size_t number)
 }
 
 /* A line every second tick; the rate is that of the last second. */
-static void progress_line_every_second_tick(void **state)
+TEST(progress_line_every_second_tick)
 {
     struct progress progress;
     char *text = NULL;
@@ -312,7 +297,6 @@ static void progress_line_every_second_tick(void **state)
     FILE *out = open_memstream(&text, &size);
     json_t *last = NULL;
 
-    (void)state;
     fill_answered(499);
     plan.progress_lines = true;
     progress_begin(&progress, &plan, &request_goal, out);
@@ -351,12 +335,11 @@ static void progress_line_every_second_tick(void **state)
 }
 
 /* If standard error is a file, nothing is written without --progress. */
-static void no_progress_without_terminal(void **state)
+TEST(no_progress_without_terminal)
 {
     struct progress progress;
     FILE *out = tmpfile();
 
-    (void)state;
     assert_non_null(out);
     fill_answered(499);
     progress_begin(&progress, &plan, &request_goal, out);
@@ -366,25 +349,4 @@ static void no_progress_without_terminal(void **state)
     progress_end(&progress, &now);
     assert_int_equal(ftell(out), 0);
     fclose(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(wide_frame_shows_everything, fill),
-        cmocka_unit_test_setup(narrow_frame_shows_less, fill),
-        cmocka_unit_test_setup(frame_fits_every_size, fill),
-        cmocka_unit_test_setup(no_latency_before_the_first_response, fill),
-        cmocka_unit_test_setup(errors_are_listed_by_kind_then_status, fill),
-        cmocka_unit_test_setup(time_left_is_the_sooner_limit, fill),
-        cmocka_unit_test_setup(line_drops_items_that_do_not_fit, fill),
-        cmocka_unit_test_setup(line_of_large_numbers_fits_80_columns, fill),
-        cmocka_unit_test_setup(percent_is_the_larger_of_time_and_requests, fill),
-        cmocka_unit_test(trace_is_scaled_to_its_peak),
-        cmocka_unit_test(long_trace_is_compressed_and_keeps_its_values),
-        cmocka_unit_test(progress_line_every_second_tick),
-        cmocka_unit_test(no_progress_without_terminal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

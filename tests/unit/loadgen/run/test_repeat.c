@@ -1,14 +1,8 @@
 /* The sum of rounds, and the reports on them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/loadgen/load_results.h"
 
 #include "loadgen/stats/result.h"
+#include "tests/test.h"
 
 /* A second of warm-up and two counted seconds with 100 and 10 responses. */
 static struct series_entry entries[] = {
@@ -37,11 +31,10 @@ static struct result *add_three(void)
     return sum;
 }
 
-static void rounds_are_summed_except_connections(void **state)
+TEST(rounds_are_summed_except_connections)
 {
     struct result *sum = add_three();
 
-    (void)state;
     assert_string_equal(sum->url, "http://127.0.0.1:8080/");
     assert_int_equal(tally_get(&sum->tally, TALLY_answered), 60000);
     assert_int_equal(tally_get(&sum->tally, TALLY_connections_opened), 3 * 234);
@@ -59,11 +52,10 @@ static void rounds_are_summed_except_connections(void **state)
     free(sum);
 }
 
-static void seconds_of_rounds_are_contiguous_without_warmup(void **state)
+TEST(seconds_of_rounds_are_contiguous_without_warmup)
 {
     struct result *sum = add_three();
 
-    (void)state;
     assert_int_equal(sum->series->count, 6);
     for (size_t i = 0; i < 6; i++) {
         const struct series_entry *entry = &sum->series->entry[i];
@@ -102,11 +94,10 @@ static void fill_rounds(void)
         add_round(rates[i]);
 }
 
-static void reports_show_medians_of_rounds(void **state)
+TEST(reports_show_medians_of_rounds)
 {
     char *text;
 
-    (void)state;
     fill_rounds();
     text = write_report(PLAN_FORMAT_TEXT);
     assert_non_null(strstr(text, " engine curl, 2.00 s in 6 rounds\n"));
@@ -125,12 +116,11 @@ static void reports_show_medians_of_rounds(void **state)
     end_repeat();
 }
 
-static void csv_has_a_line_per_round(void **state)
+TEST(csv_has_a_line_per_round)
 {
     char *text, *rest = NULL;
     size_t commas = 0, lines = 0;
 
-    (void)state;
     fill_rounds();
     text = write_report(PLAN_FORMAT_CSV);
     assert_non_null(strstr(text, "\nround,0.000000,1.000000,0,1003,0,0,1003.000,"));
@@ -162,9 +152,8 @@ static bool has_note(const char *name)
     return false;
 }
 
-static void notes_warn_of_few_and_noisy_rounds(void **state)
+TEST(notes_warn_of_few_and_noisy_rounds)
 {
-    (void)state;
     fill_rounds();
     assert_false(has_note("rounds_missing") || has_note("few_rounds") || has_note("noisy_rounds"));
     result.rounds->requested = 7;
@@ -177,17 +166,4 @@ static void notes_warn_of_few_and_noisy_rounds(void **state)
     add_round(2000);
     assert_true(has_note("noisy_rounds"));
     end_repeat();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounds_are_summed_except_connections),
-        cmocka_unit_test(seconds_of_rounds_are_contiguous_without_warmup),
-        cmocka_unit_test(reports_show_medians_of_rounds),
-        cmocka_unit_test(csv_has_a_line_per_round),
-        cmocka_unit_test(notes_warn_of_few_and_noisy_rounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

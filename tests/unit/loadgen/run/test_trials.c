@@ -1,15 +1,9 @@
 /* Medians, confidence intervals and p-values against values computed by hand; series of trials. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/run/run.h"
+#include "tests/test.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <curl/curl.h>
@@ -24,11 +18,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int prepare_program(void **state)
+{
+    (void)state;
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    return 0;
+}
+
+const struct test_fixture test_group_fixture = {prepare_program, NULL};
+
 /*
  * Order statistics: for 6 to 8 values the interval is the range (6: 96.9 %), for 9 it omits one
  * value at either end (96.1 %), of 12 two (96.1 %), of 17 four (95.1 %), of 20 five (95.9 %).
  */
-static void interval_of_six_or_more_is_of_order_statistics(void **state)
+TEST(interval_of_six_or_more_is_of_order_statistics)
 {
     static const struct {
         size_t count;
@@ -36,7 +39,6 @@ static void interval_of_six_or_more_is_of_order_statistics(void **state)
     } cases[] = {{6, 1, 3.5, 6},   {8, 1, 4.5, 8}, {9, 2, 5, 8},     {11, 2, 6, 10},
                  {12, 3, 6.5, 10}, {17, 5, 9, 13}, {20, 6, 10.5, 15}};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         double values[32];
         struct interval interval;
@@ -55,12 +57,11 @@ static void interval_of_six_or_more_is_of_order_statistics(void **state)
  * Mean 3 and deviation sqrt(2.5) of 1 to 5, t of 4 degrees 2.776445: 3 -+ 1.963243. Of 10, 11 and
  * 12 with t of 2 degrees 4.302653: 11 -+ 2.484138.
  */
-static void interval_of_three_to_five_is_of_student(void **state)
+TEST(interval_of_three_to_five_is_of_student)
 {
     double five[] = {5, 1, 4, 2, 3}, three[] = {12, 10, 11}, gaps[] = {NAN, 4, NAN, 2};
     struct interval interval = statistics_interval(five, 5);
 
-    (void)state;
     assert_true(fabs(interval.low - 1.036757) < 1e-6 && fabs(interval.high - 4.963243) < 1e-6);
     assert_true(fabs(interval_percent(&interval) - 65.441434) < 1e-5);
     interval = statistics_interval(three, 3);
@@ -75,12 +76,11 @@ static void interval_of_three_to_five_is_of_student(void **state)
 }
 
 /* Of 2000 series of noise, about one in twenty has an interval without the true median. */
-static void interval_covers_the_median_of_noise(void **state)
+TEST(interval_covers_the_median_of_noise)
 {
     static const size_t counts[] = {3, 5, 6, 9, 20};
     uint64_t random = 3;
 
-    (void)state;
     for (size_t c = 0; c < ARRAY_LENGTH(counts); c++) {
         unsigned outside = 0;
 
@@ -104,23 +104,21 @@ static void interval_covers_the_median_of_noise(void **state)
 }
 
 /* Means 3 and 8, variances 2.5, no autocorrelation: t = 5, 8 degrees of freedom, p = 0.001053. */
-static void p_value_of_runs_matches_welch(void **state)
+TEST(p_value_of_runs_matches_welch)
 {
     static const double low[] = {1, 2, 3, 4, 5}, high[] = {6, 7, 8, 9, 10};
 
-    (void)state;
     assert_true(fabs(statistics_p_value_of_runs(low, 5, high, 5) - 0.001053) < 1e-6);
     /* 1 2 3 and 6 7 8: t = 5 / sqrt(2/3) = 6.123724, 4 degrees of freedom, p = 0.003602. */
     assert_true(fabs(statistics_p_value_of_runs(low, 3, high, 3) - 0.003602) < 1e-6);
     assert_true(isnan(statistics_p_value_of_runs(low, 2, high, 5)));
 }
 
-static void measures_are_unknown_without_responses(void **state)
+TEST(measures_are_unknown_without_responses)
 {
     struct measures measures;
     char text[MEASURE_TEXT];
 
-    (void)state;
     fill_good();
     result.server.cores = 1.5;
     result.machine_busy = NAN;
@@ -147,11 +145,10 @@ static void measures_are_unknown_without_responses(void **state)
     assert_true(measures.value[MEASURE_P50] == 1000 || measures.value[MEASURE_P50] > 980);
 }
 
-static void cpu_time_is_plausible(void **state)
+TEST(cpu_time_is_plausible)
 {
     struct machine_cpu none = {0, 0}, now = resources_machine_cpu();
 
-    (void)state;
     assert_true(resources_process_cpu_ns(getpid()) > 0);
     assert_int_equal(resources_process_cpu_ns(0), 0);
     assert_true(now.busy > 0 && now.all >= now.busy);
@@ -249,13 +246,12 @@ static struct trials *run_series(struct seen *seen, enum trials_end expected)
     return trials;
 }
 
-static void series_alternates_the_order_of_points(void **state)
+TEST(series_alternates_the_order_of_points)
 {
     struct seen seen = {.order = ""};
     struct trials *trials = run_series(&seen, TRIALS_COMPLETE);
     struct interval interval = trials_interval(trials, 1, MEASURE_ERRORS);
 
-    (void)state;
     assert_string_equal(seen.order, "ABCCBAABC");
     assert_int_equal(trials_done(trials, 0), 3);
     assert_true(interval.median == 100 && interval.low == 100 && interval.high == 100);
@@ -263,12 +259,11 @@ static void series_alternates_the_order_of_points(void **state)
     trials_free(trials);
 }
 
-static void series_ended_early_keeps_its_trials(void **state)
+TEST(series_ended_early_keeps_its_trials)
 {
     struct seen interrupted = {.signal_after = 5}, failed = {.fail_before = 2};
     struct trials *trials = run_series(&interrupted, TRIALS_INTERRUPTED);
 
-    (void)state;
     assert_string_equal(interrupted.order, "ABCCB");
     assert_int_equal(trials_done(trials, 0), 1);
     assert_int_equal(trials_done(trials, 1), 2);
@@ -279,13 +274,12 @@ static void series_ended_early_keeps_its_trials(void **state)
     trials_free(trials);
 }
 
-static void trial_with_too_few_responses_is_repeated(void **state)
+TEST(trial_with_too_few_responses_is_repeated)
 {
     struct seen twice = {.short_from = 2, .short_to = 3};
     struct seen always = {.short_from = 5, .short_to = 99, .fail_before = 8};
     struct trials *trials = run_series(&twice, TRIALS_COMPLETE);
 
-    (void)state;
     assert_string_equal(twice.order, "ABBBCCBAABC");
     assert_int_equal(twice.results, 9);
     assert_int_equal(trials_done(trials, 1), 3);
@@ -304,9 +298,8 @@ static void handle(int number)
     handled = number;
 }
 
-static void interrupts_are_counted_until_taken(void **state)
+TEST(interrupts_are_counted_until_taken)
 {
-    (void)state;
     signal(SIGTERM, handle);
     assert_int_equal(interrupts_fd(), -1);
     assert_int_equal(interrupts_begin(), 0);
@@ -325,9 +318,8 @@ static void interrupts_are_counted_until_taken(void **state)
     signal(SIGTERM, SIG_DFL);
 }
 
-static void ignored_sighup_stays_ignored(void **state)
+TEST(ignored_sighup_stays_ignored)
 {
-    (void)state;
     signal(SIGHUP, SIG_IGN);
     assert_int_equal(interrupts_begin(), 0);
     raise(SIGHUP);
@@ -336,11 +328,10 @@ static void ignored_sighup_stays_ignored(void **state)
     signal(SIGHUP, SIG_DFL);
 }
 
-static void plan_sets_dependent_values(void **state)
+TEST(plan_sets_dependent_values)
 {
     struct plan trial_plan;
 
-    (void)state;
     make_plan(&trial_plan, "http://127.0.0.1/");
     assert_int_equal(trial_plan.connections_requested, 8);
     assert_int_equal(trial_plan.connections, 5);
@@ -352,14 +343,13 @@ static void plan_sets_dependent_values(void **state)
     assert_int_equal(trial_plan.threads, 2);
 }
 
-static void trials_run_repeatedly_in_one_process(void **state)
+TEST(trials_run_repeatedly_in_one_process)
 {
     struct result *trial_result = malloc(sizeof(*trial_result));
     struct plan trial_plan;
     char url[64], why[256] = "";
     int fd = bind_refusing(url, sizeof(url));
 
-    (void)state;
     assert_non_null(trial_result);
     make_plan(&trial_plan, url);
     for (int i = 0; i < 2; i++) {
@@ -380,14 +370,13 @@ static void trials_run_repeatedly_in_one_process(void **state)
     close(fd);
 }
 
-static void signal_before_a_run_ends_it(void **state)
+TEST(signal_before_a_run_ends_it)
 {
     struct result *trial_result = malloc(sizeof(*trial_result));
     struct plan trial_plan;
     char url[64], why[256];
     int fd = bind_refusing(url, sizeof(url));
 
-    (void)state;
     assert_non_null(trial_result);
     make_plan(&trial_plan, url);
     trial_plan.requests = 0;
@@ -464,13 +453,12 @@ static int check_each_event(const struct plan *trial_plan)
     return fatal;
 }
 
-static void missing_event_ends_program(void **state)
+TEST(missing_event_ends_program)
 {
     struct plan trial_plan;
     char url[64];
     int fd = bind_refusing(url, sizeof(url));
 
-    (void)state;
     make_plan(&trial_plan, url);
     trial_plan.connections = 1;
     trial_plan.threads = 1;
@@ -479,28 +467,4 @@ static void missing_event_ends_program(void **state)
     trial_plan.think_min_ms = trial_plan.think_max_ms = 1;
     assert_true(check_each_event(&trial_plan) >= 3); /* tick, deadline, think time */
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interval_of_six_or_more_is_of_order_statistics),
-        cmocka_unit_test(interval_of_three_to_five_is_of_student),
-        cmocka_unit_test(interval_covers_the_median_of_noise),
-        cmocka_unit_test(p_value_of_runs_matches_welch),
-        cmocka_unit_test(measures_are_unknown_without_responses),
-        cmocka_unit_test(cpu_time_is_plausible),
-        cmocka_unit_test(series_alternates_the_order_of_points),
-        cmocka_unit_test(series_ended_early_keeps_its_trials),
-        cmocka_unit_test(trial_with_too_few_responses_is_repeated),
-        cmocka_unit_test(interrupts_are_counted_until_taken),
-        cmocka_unit_test(ignored_sighup_stays_ignored),
-        cmocka_unit_test(plan_sets_dependent_values),
-        cmocka_unit_test(trials_run_repeatedly_in_one_process),
-        cmocka_unit_test(signal_before_a_run_ends_it),
-        cmocka_unit_test(missing_event_ends_program),
-    };
-
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* The exit status and the notes of a result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/stats/result.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,9 +56,8 @@ static const char *notes(void)
     return names;
 }
 
-static void good_run_has_status_0_and_no_notes(void **state)
+TEST(good_run_has_status_0_and_no_notes)
 {
-    (void)state;
     fill(1000, 304);
     assert_int_equal(result_status(&result), RESULT_GOOD);
     assert_string_equal(notes(), "");
@@ -72,9 +65,8 @@ static void good_run_has_status_0_and_no_notes(void **state)
     assert_true(result_bad_percent(&result) == 0);
 }
 
-static void run_without_response_has_status_2(void **state)
+TEST(run_without_response_has_status_2)
 {
-    (void)state;
     fill(0, 0);
     add_errors(10);
     assert_int_equal(result_status(&result), RESULT_NOTHING);
@@ -86,9 +78,8 @@ static void run_without_response_has_status_2(void **state)
                 result_cpu_share(&result) == 0);
 }
 
-static void run_with_errors_has_status_3(void **state)
+TEST(run_with_errors_has_status_3)
 {
-    (void)state;
     fill(99, 200);
     add_errors(1);
     assert_int_equal(result_status(&result), RESULT_ERRORS);
@@ -106,20 +97,18 @@ static void run_with_errors_has_status_3(void **state)
     assert_true(result_bad_percent(&result) == 10);
 }
 
-static void interrupted_run_has_status_130(void **state)
+TEST(interrupted_run_has_status_130)
 {
-    (void)state;
     fill(0, 0);
     result.interrupted = true;
     assert_int_equal(result_status(&result), RESULT_INTERRUPTED);
     assert_string_equal(notes(), "interrupted nothing_answered ");
 }
 
-static void missing_connections_are_noted(void **state)
+TEST(missing_connections_are_noted)
 {
     struct result_note list[RESULT_NOTES_MAX];
 
-    (void)state;
     fill(10, 200);
     plan.connections_requested = plan.connections = 1000;
     tally_count(&result.tally, TALLY_clients_used, 996);
@@ -131,9 +120,8 @@ static void missing_connections_are_noted(void **state)
     assert_string_equal(notes(), "fewer_requests_than_connections ");
 }
 
-static void busy_client_is_noted(void **state)
+TEST(busy_client_is_noted)
 {
-    (void)state;
     fill(10, 200);
     result.cpu_ns = 840 * NS_PER_MS;
     assert_string_equal(notes(), "");
@@ -146,9 +134,8 @@ static void busy_client_is_noted(void **state)
     assert_string_equal(notes(), "");
 }
 
-static void starved_client_is_noted(void **state)
+TEST(starved_client_is_noted)
 {
-    (void)state;
     fill(10, 200);
     result.waited_ns = 190 * NS_PER_MS;
     assert_string_equal(notes(), "");
@@ -159,9 +146,8 @@ static void starved_client_is_noted(void **state)
 }
 
 /* Only if connections end after fewer than 100 responses, and the plan does not ask for it. */
-static void reopened_connections_are_noted(void **state)
+TEST(reopened_connections_are_noted)
 {
-    (void)state;
     fill(1000, 200);
     plan.keepalive = true;
     tally_count(&result.tally, TALLY_connections_opened, 14);
@@ -182,9 +168,8 @@ static void reopened_connections_are_noted(void **state)
 }
 
 /* Includes the requests of the warm-up. */
-static void cpu_per_request_includes_warmup(void **state)
+TEST(cpu_per_request_includes_warmup)
 {
-    (void)state;
     fill(10, 200);
     result.cpu_ns = 1000;
     assert_true(result_cpu_each_ns(&result) == 100);
@@ -195,9 +180,8 @@ static void cpu_per_request_includes_warmup(void **state)
 }
 
 /* The planned rate, or the average if it changed. */
-static void rate_due_is_planned_or_average(void **state)
+TEST(rate_due_is_planned_or_average)
 {
-    (void)state;
     fill(30, 200);
     result.due_ns = 2 * NS_PER_S;
     assert_true(result_rate_due(&result) == 0);
@@ -221,7 +205,7 @@ static void rate_due_is_planned_or_average(void **state)
 }
 
 /* In ms: entries end at full seconds, at the end of the warm-up, and at full seconds since then. */
-static void series_splits_at_the_end_of_the_warmup(void **state)
+TEST(series_splits_at_the_end_of_the_warmup)
 {
     static const struct {
         uint64_t before, warmup, now;
@@ -235,7 +219,6 @@ static void series_splits_at_the_end_of_the_warmup(void **state)
     };
     static struct series series;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         series.before_ns = cases[i].before * NS_PER_MS;
         if (series_second_is_over(&series, cases[i].warmup * NS_PER_MS, cases[i].now * NS_PER_MS) !=
@@ -244,7 +227,7 @@ static void series_splits_at_the_end_of_the_warmup(void **state)
     }
 }
 
-static void samples_end_with_the_seconds(void **state)
+TEST(samples_end_with_the_seconds)
 {
     static const struct {
         uint64_t warmup, now, next; /* ms */
@@ -254,7 +237,6 @@ static void samples_end_with_the_seconds(void **state)
         {250, 250, 350}, {250, 1249, 1250}, {250, 1250, 1350}, {50, 0, 50},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(series_next_sample_ns(cases[i].warmup * NS_PER_MS,
                                                cases[i].now * NS_PER_MS, 100 * NS_PER_MS),
@@ -262,12 +244,11 @@ static void samples_end_with_the_seconds(void **state)
 }
 
 /* 1000 requests due in a second, each answered after 100 ms; then with a server that is slower. */
-static void rate_of_an_open_loop_leaves_out_the_last_latency(void **state)
+TEST(rate_of_an_open_loop_leaves_out_the_last_latency)
 {
     const struct transaction slow = {
         .error = ERROR_KIND_NONE, .status = 200, .latency_ns = 100 * NS_PER_MS, .service_ns = 1000};
 
-    (void)state;
     fill(0, 200);
     plan.rate = 1000;
     for (int i = 0; i < 1000; i++)
@@ -281,13 +262,12 @@ static void rate_of_an_open_loop_leaves_out_the_last_latency(void **state)
     assert_true(result_rate(&result) == 250);
 }
 
-static void open_loop_notes_late_and_unsent_requests(void **state)
+TEST(open_loop_notes_late_and_unsent_requests)
 {
     struct transaction waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
     const struct transaction fast = {
         .error = ERROR_KIND_NONE, .status = 200, .service_ns = 1000, .latency_ns = 1000};
 
-    (void)state;
     fill(10, 200);
     plan.rate = 10;
     assert_string_equal(notes(), "");
@@ -311,20 +291,18 @@ static void open_loop_notes_late_and_unsent_requests(void **state)
     assert_int_equal(result_status(&result), RESULT_GOOD);
 }
 
-static void run_without_responses_has_no_note_about_waiting(void **state)
+TEST(run_without_responses_has_no_note_about_waiting)
 {
-    (void)state;
     fill(0, 200);
     plan.rate = 10;
     tally_count(&result.tally, TALLY_waited, 3);
     assert_null(strstr(notes(), "waiting"));
 }
 
-static void single_unsent_request_is_singular(void **state)
+TEST(single_unsent_request_is_singular)
 {
     struct result_note list[RESULT_NOTES_MAX];
 
-    (void)state;
     fill(10, 200);
     tally_count(&result.tally, TALLY_unsent_busy, 1);
     assert_int_equal(result_notes(&result, list), 1);
@@ -334,11 +312,10 @@ static void single_unsent_request_is_singular(void **state)
 }
 
 /* Errors take precedence over gates; an abort by a condition is a gate, too. */
-static void condition_sets_status_99(void **state)
+TEST(condition_sets_status_99)
 {
     char why[256];
 
-    (void)state;
     fill(10, 200);
     plan.fail_if_count = 1;
     assert_int_equal(condition_parse(&plan.fail_if[0], "p99>1ms", why, sizeof(why)), 0);
@@ -353,29 +330,4 @@ static void condition_sets_status_99(void **state)
     assert_string_equal(notes(), "aborted too_many_errors ");
     result.aborted_by = NULL;
     assert_int_equal(result_status(&result), RESULT_ERRORS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_run_has_status_0_and_no_notes),
-        cmocka_unit_test(run_without_response_has_status_2),
-        cmocka_unit_test(run_with_errors_has_status_3),
-        cmocka_unit_test(interrupted_run_has_status_130),
-        cmocka_unit_test(missing_connections_are_noted),
-        cmocka_unit_test(busy_client_is_noted),
-        cmocka_unit_test(series_splits_at_the_end_of_the_warmup),
-        cmocka_unit_test(starved_client_is_noted),
-        cmocka_unit_test(reopened_connections_are_noted),
-        cmocka_unit_test(cpu_per_request_includes_warmup),
-        cmocka_unit_test(rate_due_is_planned_or_average),
-        cmocka_unit_test(samples_end_with_the_seconds),
-        cmocka_unit_test(rate_of_an_open_loop_leaves_out_the_last_latency),
-        cmocka_unit_test(open_loop_notes_late_and_unsent_requests),
-        cmocka_unit_test(run_without_responses_has_no_note_about_waiting),
-        cmocka_unit_test(single_unsent_request_is_singular),
-        cmocka_unit_test(condition_sets_status_99),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

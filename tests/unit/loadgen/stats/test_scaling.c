@@ -1,13 +1,7 @@
 /* Fits of the scalability law to its own values, and zones of known curves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/stats/scaling.h"
+#include "tests/test.h"
 
 #include <math.h>
 
@@ -28,7 +22,7 @@ static bool is_near(double value, double expected)
 }
 
 /* With contention and coherency, one of them, and neither. */
-static void fit_recovers_exact_parameters(void **state)
+TEST(fit_recovers_exact_parameters)
 {
     static const struct usl laws[] = {
         {.lambda = 995.6, .sigma = 0.0267, .kappa = 0.000769}, /* Gunther's example */
@@ -38,7 +32,6 @@ static void fit_recovers_exact_parameters(void **state)
         {.lambda = 50000, .sigma = 1, .kappa = 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(laws); i++) {
         struct usl_point points[LOADS];
         struct usl usl;
@@ -53,13 +46,12 @@ static void fit_recovers_exact_parameters(void **state)
     }
 }
 
-static void peak_is_infinite_without_coherency(void **state)
+TEST(peak_is_infinite_without_coherency)
 {
     const struct usl both = {.lambda = 995.6, .sigma = 0.0267, .kappa = 0.000769},
                      contention = {.lambda = 1000, .sigma = 0.05}, free_of_both = {.lambda = 10},
                      all_wait = {.lambda = 10, .sigma = 1.5, .kappa = 1};
 
-    (void)state;
     assert_true(fabs(usl_peak_n(&both) - 35.576252) < 1e-6);
     assert_true(fabs(usl_peak_throughput(&both) - 12345.116) < 0.001);
     assert_true(isinf(usl_peak_n(&contention)) && is_near(usl_peak_throughput(&contention), 20000));
@@ -68,13 +60,12 @@ static void peak_is_infinite_without_coherency(void **state)
 }
 
 /* With 3 % of noise the parameters stay close, and usl.error shows the noise. */
-static void fit_tolerates_noise(void **state)
+TEST(fit_tolerates_noise)
 {
     const struct usl law = {.lambda = 1000, .sigma = 0.03, .kappa = 0.0005};
     struct usl_point points[LOADS];
     struct usl usl;
 
-    (void)state;
     fill(&law, 0.03, points);
     assert_true(usl_fit(points, LOADS, &usl));
     assert_true(fabs(usl.sigma / law.sigma - 1) < 0.2 && fabs(usl.kappa / law.kappa - 1) < 0.2);
@@ -83,7 +74,7 @@ static void fit_tolerates_noise(void **state)
     assert_true(usl_is_good(&usl));
 }
 
-static void bad_fit_is_rejected(void **state)
+TEST(bad_fit_is_rejected)
 {
     static const struct usl_point zigzag[] = {{1, 100},   {2, 900},  {5, 150},
                                               {10, 2000}, {20, 300}, {50, 1500}};
@@ -91,7 +82,6 @@ static void bad_fit_is_rejected(void **state)
     struct usl_point points[LOADS];
     struct usl usl;
 
-    (void)state;
     assert_true(usl_fit(zigzag, ARRAY_LENGTH(zigzag), &usl));
     assert_true(usl.error > USL_ERROR_MAX);
     assert_false(usl_is_good(&usl));
@@ -127,9 +117,8 @@ static const struct curve curves[] = {
     {{0}, {100, 100, 100, 100, 100, 100, 100, 100, 100}, "LLLLLLLLL", 0, 0},
 };
 
-static void zones_follow_the_shape_of_the_curve(void **state)
+TEST(zones_follow_the_shape_of_the_curve)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(curves); i++) {
         struct zone_point points[LOADS];
         enum zone of[LOADS];
@@ -151,24 +140,22 @@ static void zones_follow_the_shape_of_the_curve(void **state)
     }
 }
 
-static void few_points_have_no_plateau(void **state)
+TEST(few_points_have_no_plateau)
 {
     static const struct zone_point two[] = {{10, 1000, 0, NAN}, {100, 1050, 0, NAN}};
     enum zone of[2];
 
-    (void)state;
     assert_false(zones_find(two, 1, of).reached);
     assert_true(zones_find(two, 2, of).reached);
     assert_int_equal(of[0], ZONE_PLATEAU);
     assert_true(is_near(zones_find(two, 2, of).knee, 10.5));
 }
 
-static void overload_must_be_significant(void **state)
+TEST(overload_must_be_significant)
 {
     struct zone_point points[] = {{1, 100, 0, 110}, {10, 1000, 0, 1050}, {50, 850, 0, 900}};
     enum zone of[3];
 
-    (void)state;
     zones_find(points, 3, of);
     assert_int_equal(of[2], ZONE_PLATEAU);
     points[2].high = 899;
@@ -178,19 +165,4 @@ static void overload_must_be_significant(void **state)
     points[2].errors = 2;
     zones_find(points, 3, of);
     assert_int_equal(of[2], ZONE_OVERLOAD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fit_recovers_exact_parameters),
-        cmocka_unit_test(peak_is_infinite_without_coherency),
-        cmocka_unit_test(fit_tolerates_noise),
-        cmocka_unit_test(bad_fit_is_rejected),
-        cmocka_unit_test(zones_follow_the_shape_of_the_curve),
-        cmocka_unit_test(few_points_have_no_plateau),
-        cmocka_unit_test(overload_must_be_significant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Counting requests, and sums of tallies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/stats/tally.h"
+#include "tests/test.h"
 
 static struct tally tally, sum;
 
@@ -23,11 +17,10 @@ static const struct transaction good = {
     .body_bytes = 1000,
 };
 
-static void response_is_counted_with_times(void **state)
+TEST(response_is_counted_with_times)
 {
     struct transaction again = good;
 
-    (void)state;
     again.connected = false;
     tally_reset(&tally);
     tally_record(&tally, &good);
@@ -49,11 +42,10 @@ static void response_is_counted_with_times(void **state)
 }
 
 /* It has bytes and a connection, but no status and no latency. */
-static void error_is_counted_without_times(void **state)
+TEST(error_is_counted_without_times)
 {
     struct transaction lost = good;
 
-    (void)state;
     tally_reset(&tally);
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++) {
         lost.error = (enum error_kind)kind;
@@ -70,11 +62,10 @@ static void error_is_counted_without_times(void **state)
     assert_int_equal(tally_get(&tally, TALLY_body_bytes), 1000 * ERROR_KIND_COUNT);
 }
 
-static void request_is_at_most_one_error(void **state)
+TEST(request_is_at_most_one_error)
 {
     struct transaction transaction = good;
 
-    (void)state;
     tally_reset(&tally);
     transaction.status = 404;
     transaction.bad_status = transaction.bad_content = true;
@@ -94,11 +85,10 @@ static void request_is_at_most_one_error(void **state)
     assert_int_equal(tally_status(&tally, 1000), 0);
 }
 
-static void sum_is_complete(void **state)
+TEST(sum_is_complete)
 {
     struct transaction refused = {.error = ERROR_KIND_REFUSED};
 
-    (void)state;
     tally_reset(&tally);
     tally_reset(&sum);
     tally_record(&tally, &good);
@@ -121,16 +111,4 @@ static void sum_is_complete(void **state)
     assert_int_equal(tally_get(&sum, TALLY_begun) + tally_errors(&sum) + tally_status(&sum, 200),
                      0);
     assert_int_equal(histogram_count(&sum.latency), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(response_is_counted_with_times),
-        cmocka_unit_test(error_is_counted_without_times),
-        cmocka_unit_test(request_is_at_most_one_error),
-        cmocka_unit_test(sum_is_complete),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

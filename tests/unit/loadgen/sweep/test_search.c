@@ -1,14 +1,8 @@
 /* Searches on simulated servers whose answer is known by a formula. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
 #include "loadgen/sweep/search.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,14 +64,13 @@ static double simulate_run(double rate, double service_s, double limit_s, double
 }
 
 /* Within 3 % of the formula, from a first rate that is too low or too high. */
-static void rate_is_that_of_the_formula(void **state)
+TEST(rate_is_that_of_the_formula)
 {
     const double service_s = 0.001, limit_s = 0.020;
     double rate = utilization_at(0.99, limit_s / service_s - 1) / service_s;
     const double firsts[] = {50, 480, 3000};
     uint64_t random = random_begin(7, 1);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(firsts); i++) {
         struct rate_search search = {firsts[i], 0.01, 60};
         struct search_trial trials[SEARCH_TRIALS_MAX];
@@ -101,11 +94,10 @@ static void rate_is_that_of_the_formula(void **state)
 }
 
 /* A server that fails above 1234.5/s at once: the bounds enclose that rate. */
-static void cliff_is_enclosed(void **state)
+TEST(cliff_is_enclosed)
 {
     const double limits[] = {0, 0.01};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
         struct rate_search search = {100, limits[i], 60};
         struct search_trial trials[SEARCH_TRIALS_MAX];
@@ -125,7 +117,7 @@ static void cliff_is_enclosed(void **state)
 }
 
 /* The first trial of each rate up to 150/s is disturbed. */
-static void disturbed_trials_are_outvoted(void **state)
+TEST(disturbed_trials_are_outvoted)
 {
     struct rate_search search = {100, 0.01, 60};
     struct search_trial trials[SEARCH_TRIALS_MAX];
@@ -133,7 +125,6 @@ static void disturbed_trials_are_outvoted(void **state)
     size_t count = 0;
     double x;
 
-    (void)state;
     while ((x = rate_search_next(&search, trials, count)) > 0) {
         bool met = x < 1234.5 && x > 150;
 
@@ -148,7 +139,7 @@ static void disturbed_trials_are_outvoted(void **state)
 }
 
 /* Conditions that hold at no rate, and at any. */
-static void search_ends_without_an_answer(void **state)
+TEST(search_ends_without_an_answer)
 {
     struct rate_search search = {100, 0.01, 30};
     struct search_trial trials[SEARCH_TRIALS_MAX];
@@ -156,7 +147,6 @@ static void search_ends_without_an_answer(void **state)
     size_t count = 0;
     double x;
 
-    (void)state;
     while ((x = rate_search_next(&search, trials, count)) > 0)
         trials[count++] = (struct search_trial){x, 1, false};
     answer = rate_search_answer(&search, trials, count);
@@ -170,13 +160,12 @@ static void search_ends_without_an_answer(void **state)
 }
 
 /* A rate that grows with the number up to CORES, and is noisy. */
-static void number_is_the_lowest_of_the_plateau(void **state)
+TEST(number_is_the_lowest_of_the_plateau)
 {
     const double knees[] = {1, 6, 100};
     const double maxima[] = {1024, 8, 64};
     uint64_t random = random_begin(7, 2);
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(knees); i++) {
         struct search_trial trials[SEARCH_TRIALS_MAX];
         struct search_answer answer;
@@ -193,17 +182,4 @@ static void number_is_the_lowest_of_the_plateau(void **state)
         assert_true(answer.x >= 0.94 * knee && answer.x <= 1.05 * knee);
         assert_in_range(count, SEARCH_ROUNDS, 50);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rate_is_that_of_the_formula),
-        cmocka_unit_test(cliff_is_enclosed),
-        cmocka_unit_test(disturbed_trials_are_outvoted),
-        cmocka_unit_test(search_ends_without_an_answer),
-        cmocka_unit_test(number_is_the_lowest_of_the_plateau),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* The points of a sweep, its conclusions and its reports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/macros.h"
+#include "tests/test.h"
 #include "tests/unit/loadgen/sweep_results.h"
 
 #include <stdlib.h>
@@ -34,14 +28,13 @@ static const char *finding(const struct sweep_curve *curve, const char *name)
     return NULL;
 }
 
-static void points_are_all_combinations(void **state)
+TEST(points_are_all_combinations)
 {
     const struct invented nothing = {.cores = 1};
     struct sweep *sweep = invent_sweep(
         &nothing,
         "-c 100,10,10,1k --keepalive both --server-threads 6,1 --server-workers 1,2 -t 20");
 
-    (void)state;
     assert_int_equal(sweep->curve_count, 8);
     assert_int_equal(sweep->point_count, 24);
     assert_string_equal(sweep->curves[0].name, "keep-alive, 1 worker x 1 thread");
@@ -80,9 +73,8 @@ static const struct limit_case limit_cases[] = {
      "Contention is the limit"},
 };
 
-static void limit_is_found_from_cpu_times_and_law(void **state)
+TEST(limit_is_found_from_cpu_times_and_law)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(limit_cases); i++) {
         const struct limit_case *c = &limit_cases[i];
         struct invented invented = contention();
@@ -103,24 +95,22 @@ static void limit_is_found_from_cpu_times_and_law(void **state)
 }
 
 /* The server uses all cores: more threads would not help. */
-static void busy_server_on_all_cores_is_limited_by_cpu(void **state)
+TEST(busy_server_on_all_cores_is_limited_by_cpu)
 {
     struct invented invented = contention();
     struct sweep *sweep;
 
-    (void)state;
     invented.server_cores = 3.8;
     sweep = invent_sweep(&invented, LOADS);
     assert_int_equal(sweep->curves[0].limit, SWEEP_LIMIT_SERVER_CPU);
     sweep_free(sweep);
 }
 
-static void growing_throughput_has_no_knee_and_no_limit(void **state)
+TEST(growing_throughput_has_no_knee_and_no_limit)
 {
     struct invented invented = contention();
     struct sweep *sweep;
 
-    (void)state;
     invented.law.sigma = 0;
     sweep = invent_sweep(&invented, LOADS);
     assert_int_equal(sweep->curves[0].limit, SWEEP_LIMIT_NOT_REACHED);
@@ -133,12 +123,11 @@ static void growing_throughput_has_no_knee_and_no_limit(void **state)
     sweep_free(sweep);
 }
 
-static void client_limit_and_noise_suppress_conclusions(void **state)
+TEST(client_limit_and_noise_suppress_conclusions)
 {
     struct invented invented = contention();
     struct sweep *sweep;
 
-    (void)state;
     invented.client_percent = 90;
     sweep = invent_sweep(&invented, LOADS);
     assert_false(sweep->curves[0].has_usl);
@@ -196,26 +185,24 @@ static char *write_report(const struct sweep *sweep)
     return text;
 }
 
-static void text_report_is_exact(void **state)
+TEST(text_report_is_exact)
 {
     const struct invented invented = contention();
     struct sweep *sweep = invent_sweep(&invented, LOADS "http://a/");
     char *text = write_report(sweep);
 
-    (void)state;
     assert_string_equal(text, whole_text);
     free(text);
     sweep_free(sweep);
 }
 
-static void csv_rows_have_equal_columns(void **state)
+TEST(csv_rows_have_equal_columns)
 {
     struct invented invented = contention();
     struct sweep *sweep;
     char *text, *rest = NULL;
     size_t lines = 0, commas = 0;
 
-    (void)state;
     invented.rounds_done = 3;
     sweep = invent_sweep(&invented, LOADS "--keepalive both --format csv --repeat 3");
     text = write_report(sweep);
@@ -236,7 +223,7 @@ static void csv_rows_have_equal_columns(void **state)
     sweep_free(sweep);
 }
 
-static void formats_escape_url_and_contain_findings(void **state)
+TEST(formats_escape_url_and_contain_findings)
 {
     static const struct {
         const char *format, *url, *knee;
@@ -246,7 +233,6 @@ static void formats_escape_url_and_contain_findings(void **state)
     };
     const struct invented invented = contention();
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
         char line[128], *text;
         struct sweep *sweep;
@@ -263,13 +249,12 @@ static void formats_escape_url_and_contain_findings(void **state)
     }
 }
 
-static void interrupted_sweep_reports_what_was_measured(void **state)
+TEST(interrupted_sweep_reports_what_was_measured)
 {
     struct invented invented = contention();
     struct sweep *sweep;
     char *text;
 
-    (void)state;
     invented.rounds_done = 1;
     invented.end = TRIALS_INTERRUPTED;
     sweep = invent_sweep(&invented, "-c 1,10,100 --keepalive both");
@@ -278,21 +263,4 @@ static void interrupted_sweep_reports_what_was_measured(void **state)
     assert_non_null(strstr(text, "            1      1,000     -"));
     free(text);
     sweep_free(sweep);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_are_all_combinations),
-        cmocka_unit_test(limit_is_found_from_cpu_times_and_law),
-        cmocka_unit_test(growing_throughput_has_no_knee_and_no_limit),
-        cmocka_unit_test(busy_server_on_all_cores_is_limited_by_cpu),
-        cmocka_unit_test(text_report_is_exact),
-        cmocka_unit_test(client_limit_and_noise_suppress_conclusions),
-        cmocka_unit_test(csv_rows_have_equal_columns),
-        cmocka_unit_test(formats_escape_url_and_contain_findings),
-        cmocka_unit_test(interrupted_sweep_reports_what_was_measured),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
