@@ -44,55 +44,6 @@ static void expect_response(struct http_client *client, int status, const char *
 
 /* --- Keep-alive --- */
 
-SERVER_TEST(connection_persists_if_both_sides_agree)
-{
-    static const struct {
-        const char *request;
-        int status;
-        const char *connection; /* Connection field of the response, or NULL */
-        bool stays;
-    } cases[] = {
-        {GET("/a"), 200, NULL, true},
-        {GET("/absent"), 404, NULL, true},
-        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", 200, "close", false},
-        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: x, CLOSE\r\n\r\n", 200, "close", false},
-        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\n\r\n", 200, NULL, true},
-        {"GET /a HTTP/1.0\r\n\r\n", 200, "close", false},
-        {"GET /a HTTP/1.0\r\nConnection: close\r\n\r\n", 200, "close", false},
-        {"GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", 200, "keep-alive", true},
-        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405, NULL, true},
-        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 405, NULL, true},
-        {"GET /a HTTP/1.1\r\n\r\n", 400, "close", false},
-        {"\r\n\r\n" GET("/a"), 200, NULL, true},
-    };
-
-    server_put_text(server, "/a", "a");
-    server_start(server, NULL);
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_client client;
-        struct http_response response;
-        const char *connection;
-
-        http_open(&client, server_port(server));
-        http_send(&client, cases[i].request);
-        http_receive(&client, HTTP_WITH_BODY, &response);
-        connection = http_field(&response, "Connection");
-        if (response.status != cases[i].status ||
-            strcmp(connection != NULL ? connection : "",
-                   cases[i].connection != NULL ? cases[i].connection : "") != 0)
-            fail_msg("case %zu was answered: %s", i, response.head);
-        http_response_free(&response);
-        if (cases[i].stays) {
-            http_send(&client, GET("/a"));
-            expect_response(&client, 200, "a");
-        } else {
-            http_expect_closed(&client);
-        }
-        http_close(&client);
-    }
-    server_stop(server);
-}
-
 SERVER_TEST(keepalive_off_closes_after_each_response)
 {
     struct http_client client;
@@ -206,38 +157,6 @@ SERVER_TEST(pipelined_requests_are_answered_in_order)
     }
     http_close(&client);
     server_expect_metric(server, "requests", PIPELINED);
-    server_stop(server);
-}
-
-SERVER_TEST(no_response_after_close)
-{
-    struct http_client client;
-
-    server_put_text(server, "/a", "a");
-    server_start(server, NULL);
-    http_open(&client, server_port(server));
-    http_send(&client, "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" GET("/a"));
-    expect_response(&client, 200, "a");
-    http_expect_closed(&client);
-    http_close(&client);
-    server_expect_metric(server, "requests", 1);
-    server_stop(server);
-}
-
-SERVER_TEST(requests_sent_byte_by_byte_are_answered)
-{
-    static const char requests[] = GET("/a") GET("/absent") GET("/a");
-    struct http_client client;
-
-    server_put_text(server, "/a", "a");
-    server_start(server, NULL);
-    http_open(&client, server_port(server));
-    for (const char *at = requests; *at != '\0'; at++)
-        http_say_bytes(&client, at, 1);
-    expect_response(&client, 200, "a");
-    expect_response(&client, 404, NULL);
-    expect_response(&client, 200, "a");
-    http_close(&client);
     server_stop(server);
 }
 
