@@ -64,16 +64,6 @@ static void expect_ok(struct control_client *client, bool ok)
     json_decref(reply);
 }
 
-static void expect_end(struct control_client *client)
-{
-    char why[256];
-    const char *line;
-
-    client->length = 0;
-    assert_int_equal(control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)),
-                     CONTROL_FAILED);
-}
-
 static json_int_t integer_in(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -309,100 +299,6 @@ SERVER_TEST(socket_is_owner_only_by_default)
     }
 }
 
-SERVER_TEST(unknown_group_is_refused)
-{
-    const char *const options[] = {"control.group=no such group", NULL};
-    char *printed;
-
-    assert_int_equal(server_start_rejected(server, &printed, options), 1);
-    assert_non_null(strstr(printed, "control.group: unknown group 'no such group'"));
-    free(printed);
-    server_check_nothing_left(server);
-}
-
-SERVER_TEST(replies_keep_the_order_of_lines)
-{
-    static const char lines[] = "ping\nlog-level\nthreads 3\n\r\n  threads  \t\nnonsense\r\nping\n";
-    struct control_client client;
-    char text[8192];
-    size_t length = 0, ends = 0;
-
-    server_start(server, NULL);
-    open_client(server, &client);
-    say(&client, lines, strlen(lines));
-    while (ends < 6) {
-        struct pollfd wait = {.fd = client.fd, .events = POLLIN};
-        ssize_t got;
-
-        assert_int_equal(poll(&wait, 1, LAST_WORD_MS), 1);
-        got = recv(client.fd, text + length, sizeof(text) - 1 - length, 0);
-        assert_true(got > 0);
-        length += (size_t)got;
-        text[length] = '\0';
-        ends = 0;
-        for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
-            ends++;
-    }
-    assert_non_null(strstr(text, "\"pid\""));
-    assert_non_null(strstr(strstr(text, "\"pid\""), "\"level\""));
-    assert_non_null(strstr(strstr(text, "\"level\""), "\"wanted\":3,\"actual\":3"));
-    assert_non_null(strstr(strstr(text, "\"actual\":3"), "unknown command 'nonsense'"));
-    control_close(&client);
-    server_stop(server);
-}
-
-SERVER_TEST(split_line_is_one_line)
-{
-    struct control_client client;
-
-    server_start(server, NULL);
-    open_client(server, &client);
-    for (const char *at = "log-level\n"; *at != '\0'; at++)
-        say(&client, at, 1);
-    expect_ok(&client, true);
-    control_close(&client);
-    server_stop(server);
-}
-
-SERVER_TEST(long_line_gets_error_and_close)
-{
-    static const size_t lengths[] = {CONTROL_LINE_MAX + 1, CONTROL_LINE_MAX + 2, 20000};
-    char line[20001];
-
-    server_start(server, NULL);
-    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
-        struct control_client client;
-
-        memset(line, 'x', sizeof(line));
-        line[lengths[i]] = '\n';
-        open_client(server, &client);
-        say(&client, line, lengths[i]);
-        expect_ok(&client, false);
-        expect_end(&client);
-        control_close(&client);
-    }
-    server_do(server, "ping");
-    server_stop(server);
-}
-
-SERVER_TEST(half_closed_client_gets_reply)
-{
-    static const char *const lines[] = {"ping\n", "threads 4\n", "status\n"};
-
-    server_start(server, NULL);
-    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
-        struct control_client client;
-
-        open_client(server, &client);
-        say(&client, lines[i], strlen(lines[i]));
-        shutdown(client.fd, SHUT_WR);
-        expect_ok(&client, true);
-        expect_end(&client);
-        control_close(&client);
-    }
-    server_stop(server);
-}
-
 SERVER_TEST(early_disconnects_are_harmless)
 {
     static const char *const words[] = {"", "pin", "status\n", "threads 4\n", "workers 3\n"};
@@ -420,42 +316,6 @@ SERVER_TEST(early_disconnects_are_harmless)
     server_stop(server);
 }
 
-/* Each has an answer, and the next line is not lost. */
-SERVER_TEST(unusable_lines_get_an_error)
-{
-    static const struct {
-        const char *line;
-        size_t length;
-        const char *error;
-    } cases[] = {
-        {"\n", 1, "empty command"},
-        {" \t\r\n", 4, "empty command"},
-        {"ping\0x\n", 7, "NUL byte"},
-        {"\0\n", 2, "NUL byte"},
-        {"ratelimit \xff\n", 12, "not UTF-8"},
-        {"threads \xc3\n", 10, "not UTF-8"},
-    };
-    struct control_client client;
-    json_t *reply;
-
-    server_start(server, NULL);
-    open_client(server, &client);
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        say(&client, cases[i].line, cases[i].length);
-        reply = hear(&client);
-        assert_true(json_is_false(json_object_get(reply, "ok")));
-        if (strstr(text_in(reply, "error"), cases[i].error) == NULL)
-            fail_msg("no '%s' in '%s'", cases[i].error, text_in(reply, "error"));
-        json_decref(reply);
-    }
-    say(&client, "ratelimit\n", 10);
-    reply = hear(&client);
-    assert_true(json_is_false(json_object_get(reply, "enabled")));
-    json_decref(reply);
-    control_close(&client);
-    server_stop(server);
-}
-
 /* 60 bytes before a character that the error message cuts. */
 SERVER_TEST(long_word_in_an_error_is_cut)
 {
@@ -466,72 +326,10 @@ SERVER_TEST(long_word_in_an_error_is_cut)
     server_stop(server);
 }
 
-/* True if another client gets no place. */
-static bool is_refused(const struct server *server)
-{
-    struct control_client client;
-    char why[256];
-    json_t *reply;
-    bool refused;
-
-    open_client(server, &client);
-    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
-    reply = hear(&client);
-    refused = json_is_false(json_object_get(reply, "ok"));
-    if (refused) {
-        assert_string_equal(text_in(reply, "error"), "too many control clients");
-        assert_int_equal(client.length, strlen(client.reply) + 1); /* nothing follows the line */
-        expect_end(&client);
-    }
-    json_decref(reply);
-    control_close(&client);
-    return refused;
-}
-
-static void expect_ping(struct control_client *client)
-{
-    say(client, "ping\n", 5);
-    expect_ok(client, true);
-}
-
-static void take_all_places(const struct server *server, struct control_client *client)
-{
-    for (int i = 0; i < PLACES; i++) {
-        open_client(server, &client[i]);
-        expect_ping(&client[i]);
-    }
-    for (int i = 0; i < PLACES; i++)
-        expect_ping(&client[i]);
-}
-
 /* A client that is silent for long is closed for another one: a test that was stopped begins again. */
 static bool was_stopped(uint64_t since_ns)
 {
     return clock_monotonic_ns() - since_ns >= SILENT_S * NS_PER_S;
-}
-
-SERVER_TEST(client_beyond_the_limit_is_refused_at_once)
-{
-    struct control_client client[PLACES];
-    uint64_t begun_ns;
-
-    server_start(server, NULL);
-    begun_ns = clock_monotonic_ns();
-    take_all_places(server, client);
-    while (!is_refused(server)) {
-        assert_true(was_stopped(begun_ns));
-        for (int i = 0; i < PLACES; i++)
-            control_close(&client[i]);
-        begun_ns = clock_monotonic_ns();
-        take_all_places(server, client);
-    }
-    control_close(&client[0]);
-    for (int i = 1; i < PLACES; i++)
-        expect_ping(&client[i]);
-    server_do(server, "ping");
-    for (int i = 1; i < PLACES; i++)
-        control_close(&client[i]);
-    server_stop(server);
 }
 
 /* A child of another user takes all places that it gets, tells their number and waits. */
