@@ -73,40 +73,6 @@ SERVER_TEST(response_is_one_line_in_combined_format)
     }
 }
 
-SERVER_TEST(bytes_that_could_forge_a_line_are_escaped)
-{
-    static const struct {
-        const char *request, *escaped;
-    } cases[] = {
-        {"GET /\"quoted\" HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\x22quoted\\x22 HTTP/1.1\" 400 "},
-        {"GET /\xc3\xa4 HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\xc3\\xa4 HTTP/1.1\" 404 "},
-        {"GET /?a\\b HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /?a\\x5cb HTTP/1.1\" 403 "},
-        {"GET /absent HTTP/1.1\r\nHost: h\r\nUser-Agent: tab\there \"\xff\r\n\r\n",
-         " \"tab\\x09here \\x22\\xff\"\n"},
-        {"GET /absent HTTP/1.1\r\nHost: h\r\nReferer: \\\" 200 1 \"-\r\n\r\n",
-         " \"\\x5c\\x22 200 1 \\x22-\" "},
-        {"GET /a\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_response response;
-        char *text;
-
-        unlink(server_log(server));
-        server_start(server, NULL);
-        http_request(server_port(server), cases[i].request, &response);
-        http_response_free(&response);
-        text = log_with_lines(server, 1);
-        if (strstr(text, cases[i].escaped) == NULL)
-            fail_msg("'%s' is not in the line: %s", cases[i].escaped, text);
-        log_check_lines(text, 1,
-                        LOG_LINE_START LOG_LINE_TIME
-                        "\"[^\"]*\" [0-9]{3} [0-9]+ \"[^\"]*\" \"[^\"]*\"$");
-        free(text);
-        server_stop(server);
-    }
-}
-
 SERVER_TEST(aborted_response_is_logged_with_bytes_sent)
 {
     enum { LENGTH = 32 * 1024 * 1024 }; /* larger than the socket buffers */

@@ -440,20 +440,6 @@ SERVER_TEST(only_the_master_holds_the_lock)
     server_stop(server);
 }
 
-SERVER_TEST(run_dir_that_others_may_write_is_refused)
-{
-    char run_dir[SCRATCH_PATH_MAX], *printed;
-    const char *const options[] = {NULL};
-
-    snprintf(run_dir, sizeof(run_dir), "%s/run", server_directory(server));
-    assert_int_equal(mkdir(run_dir, 0755), 0);
-    assert_int_equal(chmod(run_dir, 0777), 0);
-    assert_int_equal(server_start_rejected(server, &printed, options), 1);
-    assert_non_null(strstr(printed, "group or others may write to the run directory"));
-    assert_non_null(strstr(printed, "chmod go-w"));
-    free(printed);
-}
-
 SERVER_TEST(file_at_control_socket_path_is_not_removed)
 {
     static const char precious[] = "not to be lost\n";

@@ -218,16 +218,6 @@ SERVER_TEST(workers_and_logger_of_root_run_as_another_user)
     server_stop(server);
 }
 
-SERVER_TEST(unknown_user_is_an_error)
-{
-    static const char *const options[] = {"server.user=no-such-user", NULL};
-    char *printed;
-
-    assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
-    assert_non_null(strstr(printed, "no-such-user"));
-    free(printed);
-}
-
 /* Root can read the file, but the worker is not root. */
 SERVER_TEST(unreadable_file_is_403)
 {
