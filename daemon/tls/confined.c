@@ -75,8 +75,10 @@ static int confine(const struct config *config, const int *fd, size_t count, int
     memcpy(keep, fd, count * sizeof(*fd));
     keep[count] = report;
     events_attach(NULL, 0); /* the ring of the segment is the master's */
-    if (limit(RLIMIT_CPU, CPU_S) != 0 || limit(RLIMIT_FSIZE, FILE_BYTES) != 0 ||
-        (sandbox_features().built && limit_memory() != 0) || unmap_segment() != 0)
+    if (limit(RLIMIT_FSIZE, FILE_BYTES) != 0 || unmap_segment() != 0)
+        return -1;
+    /* A sanitizer needs more of both. */
+    if (sandbox_features().built && (limit(RLIMIT_CPU, CPU_S) != 0 || limit_memory() != 0))
         return -1;
     return sandbox_enter(&sandbox);
 }

@@ -124,7 +124,7 @@ SERVER_TEST(server_works_with_few_descriptors_and_with_more_again)
         uint64_t shed, limited_ns;
 
         server_start(server, same_user(), dispatches[n], "workers.processes=2",
-                     "workers.balance_connections=off", NULL);
+                     "workers.balance_connections=off", "connections.keepalive_timeout=1h", NULL);
         server_attach(server, &segment);
         assert_int_equal(server_workers(server, worker, WORKERS), WORKERS);
         limited_ns = clock_monotonic_ns();

@@ -685,7 +685,7 @@ class Records(WithFolder):
         def metric(name):
             with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
                 found = [line.split()[1] for line in page.read().decode().splitlines() if line.startswith(f"{name} ")]
-                return float(found[0])
+                return float(found[0]) if found else 0
             return 0
 
         try:
