@@ -515,6 +515,9 @@ def judge_error_log(server, workers, began, faults):
     forged = [line for line in lines if FORGED_ROLE.match(line)]
     faults.unless(not bad, f"{len(bad)} lines of the error log are no events, such as {bad[:2]}")
     faults.unless(not forged, f"a worker logged as another process: {forged[:2]}")
+    # Some serve no client. No other process logs as the master.
+    started = re.findall(rb"^\S+ \S+ \[info\] master \d+: worker \d+ serves .*\(pid (\d+)\)$", b"".join(lines), re.MULTILINE)
+    workers = workers | {int(pid) for pid in started}
     for line in lines:
         event = EVENT_OF_WORKER.match(line)
         if event is None or b"FORGED" not in line:
