@@ -673,7 +673,8 @@ class Records(WithFolder):
         for engine in ENGINES:
             run(["-c", 1, "-n", 1, "--timeout", "50ms", "--log", file, lost.url], engine, 2)
             rows = list(csv.DictReader(file.read_text().splitlines()))
-            self.assertEqual([(row["status"], row["first_byte_us"], row["error"]) for row in rows], [("", "", "timeout")])
+            self.assertEqual([(row["status"], row["first_byte_us"]) for row in rows], [("", "")])
+            self.assertIn(rows[0]["error"], ("timeout", "connect_timeout"))  # on a busy machine before the connection is open
         for name, why in (("/dev/full", "No space left"), ("/missing/a", "No such file")):
             self.assertIn(f"--log {name}: {why}", run(["-n", 1, "--log", name, self.server.url], status=1))
 
