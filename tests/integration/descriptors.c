@@ -37,16 +37,32 @@ rlim_t descriptors_open(pid_t pid)
     return count_below(pid, "");
 }
 
+static bool is_serving(const struct segment *segment, uint32_t slot)
+{
+    return segment_thread_reserved(segment, slot) &&
+           atomic_load(&segment_thread_slot(segment, slot)->worker) != SEGMENT_NO_WORKER;
+}
+
 static bool all_threads_have_answered(const struct segment_reader *reader)
 {
     const struct segment *segment = &reader->map;
 
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (segment_thread_reserved(segment, i) &&
-            atomic_load(&segment_thread_slot(segment, i)->worker) != SEGMENT_NO_WORKER &&
+        if (is_serving(segment, i) &&
             segment_reader_metric(reader, segment_thread(segment, i), METRIC_requests) == 0)
             return false;
     return true;
+}
+
+/* Waits until each serving thread has begun another loop iteration. */
+static void await_iterations(const struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const _Atomic uint64_t *answer = &segment_thread(segment, i)->answer;
+        uint64_t before = is_serving(segment, i) ? atomic_load(answer) : 0;
+
+        WAIT_UNTIL(!is_serving(segment, i) || atomic_load(answer) != before);
+    }
 }
 
 void descriptors_settle(const struct server *server, const char *target, const pid_t *pids,
@@ -63,10 +79,11 @@ void descriptors_settle(const struct server *server, const char *target, const p
         assert_true(opened < MOST);
         http_open_and_get(&client[opened++], server_port(server), target);
     }
-    segment_detach(&reader);
     while (opened > 0)
         http_close(&client[--opened]);
     server_expect_metric(server, "connections_open", 0);
+    await_iterations(&reader.map); /* a connection is counted until shortly before its close() */
+    segment_detach(&reader);
     snprintf(site, sizeof(site), "%.240s/www", server_directory(server));
     for (size_t i = 0; i < count; i++)
         WAIT_UNTIL(count_below(pids[i], site) == ROOT);

@@ -250,7 +250,7 @@ TEST(reader_overrun_by_a_claim)
     assert_int_equal(position, CAPACITY);
 }
 
-TEST(invalid_record_is_an_overrun)
+TEST_WITH(invalid_record_is_an_overrun, NULL, NULL)
 {
     static const struct {
         uint64_t length; /* as in the record */
@@ -473,7 +473,7 @@ TEST(next_writer_keeps_records)
     expect_records(0, 2);
 }
 
-TEST(next_writer_cuts_malformed_records)
+TEST_WITH(next_writer_cuts_malformed_records, NULL, NULL)
 {
     static const uint64_t lengths[] = {0, LONGEST + 1, UINT32_MAX};
 
@@ -492,7 +492,7 @@ TEST(next_writer_cuts_malformed_records)
     }
 }
 
-TEST(next_writer_continues_after_the_consumer)
+TEST_WITH(next_writer_continues_after_the_consumer, NULL, NULL)
 {
     static const uint64_t wrong[] = {0, CAPACITY + 1 + 1000, UINT64_MAX, 999};
 
