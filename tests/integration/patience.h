@@ -30,7 +30,7 @@ static inline void let_others_act(void)
     usleep(300 * 1000);
 }
 
-/* Fails the test if CONDITION does not become true. The including file must include cmocka.h. */
+/* Fails the test if CONDITION does not become true. Needs tests/test.h. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
         uint64_t give_up_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S;                        \

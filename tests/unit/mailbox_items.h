@@ -1,4 +1,4 @@
-/* Takes items from a mailbox without delivering them. The including file must include cmocka.h. */
+/* Takes items from a mailbox without delivering them. */
 #ifndef TESTS_UNIT_MAILBOX_ITEMS_H
 #define TESTS_UNIT_MAILBOX_ITEMS_H
 

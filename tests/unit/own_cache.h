@@ -1,4 +1,4 @@
-/* A cache of 64 KiB with a segment, which only the test uses. The including file must include cmocka.h. */
+/* A cache of 64 KiB with a segment, which only the test uses. */
 #ifndef TESTS_OWN_CACHE_H
 #define TESTS_OWN_CACHE_H
 

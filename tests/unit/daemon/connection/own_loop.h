@@ -1,6 +1,6 @@
 /*
  * An event loop that only the test runs, of a worker with its segment, and a protocol whose
- * connections only count what is called. The including file must include cmocka.h.
+ * connections only count what is called.
  */
 #ifndef TESTS_UNIT_DAEMON_CONNECTION_OWN_LOOP_H
 #define TESTS_UNIT_DAEMON_CONNECTION_OWN_LOOP_H

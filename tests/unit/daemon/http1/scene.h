@@ -1,6 +1,6 @@
 /*
  * A connection of a loop that only the test runs. Its transport takes as many bytes as the test
- * allows. The including file must include cmocka.h.
+ * allows.
  */
 #ifndef TESTS_HTTP1_SCENE_H
 #define TESTS_HTTP1_SCENE_H

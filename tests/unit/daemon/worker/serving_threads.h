@@ -1,6 +1,6 @@
 /*
  * A worker with threads that do not run: the test sets their metrics, and takes or delivers what
- * the main thread posts to their mailboxes. The including file must include cmocka.h.
+ * the main thread posts to their mailboxes.
  */
 #ifndef TESTS_UNIT_DAEMON_WORKER_SERVING_THREADS_H
 #define TESTS_UNIT_DAEMON_WORKER_SERVING_THREADS_H

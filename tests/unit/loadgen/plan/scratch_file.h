@@ -1,4 +1,4 @@
-/* Two files for the input of a test. Include <cmocka.h> first. */
+/* Two files for the input of a test. */
 #ifndef TESTS_SCRATCH_FILE_H
 #define TESTS_SCRATCH_FILE_H
 
