@@ -56,7 +56,16 @@ static bool number_requested(const struct request *request, uint64_t *number)
     return units_parse_number(range != NULL ? range + 1 : argument(request), number) == 0;
 }
 
-/* True if the daemon will reject the number: then no question, so that its message appears. */
+static bool is_of_queue(const char *word)
+{
+    uint64_t places;
+
+    return table_find(word, queue_order_names, QUEUE_ORDER_COUNT) >= 0 ||
+           table_find(word, queue_full_names, QUEUE_FULL_COUNT) >= 0 ||
+           units_parse_number(word, &places) == 0;
+}
+
+/* True if the daemon will reject an argument: then no question, so that its message appears. */
 static bool is_invalid(const struct request *request)
 {
     const char *command = request->words[0];
@@ -65,6 +74,11 @@ static bool is_invalid(const struct request *request)
 
     if (strcmp(command, "limit-client") == 0)
         return request->count < 3;
+    if (strcmp(command, "model") == 0)
+        return table_find(argument(request), worker_model_names, MODEL_COUNT) < 0;
+    for (int i = 1; strcmp(command, "queue") == 0 && i < request->count; i++)
+        if (!is_of_queue(request->words[i]))
+            return true;
     if (strcmp(command, "acme") == 0)
         return request->count != (strcmp(argument(request), "rollover") == 0 ? 2 : 3);
     if (request->tunable == TUNABLE_COUNT && !of_worker)

@@ -92,6 +92,7 @@ TEST(threads_view_shows_a_connection_queue)
                  "8 others wait for a thread: +, :model events");
     TYPE_SHOWS("n", "Change the concurrency model to thread?");
     TYPE_HIDES("\x1b", "Change the concurrency model");
+    TYPE_SHOWS(":model fork\r", "the fixture knows only threads N"); /* no question */
     TYPE_SHOWS("e", "queue (order, when full, places): sff block 8");
     stage_end_console();
     stage_console(10, 40, view, NULL);
