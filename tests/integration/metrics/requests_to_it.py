@@ -6,27 +6,6 @@ from metrics_server import MORE, PATIENCE_S, MetricsServer, exchange, expect, ex
 
 
 @test
-def head_has_no_body(bench):
-    with MetricsServer(bench) as server:
-        for path in ("/metrics", "/healthz", "/readyz", "/status.json", "/healthz?now"):
-            response = server.request(path, method="HEAD")
-            expect((response.status, response.body), (200, b""), f"HEAD {path}")
-            expect(int(response["content-length"]) > 0, True, f"length of {path}")
-        expect(server.read("/healthz"), "ok\n", "health")
-        expect(server.read("/readyz"), "ok\n", "readiness")
-
-
-@test
-def only_get_and_head(bench):
-    with MetricsServer(bench) as server:
-        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"):
-            response = server.request("/metrics", method=method)
-            expect((response.status, response["allow"]), (405, "GET, HEAD"), method)
-        body = "x" * 100000
-        expect(server.request("/metrics", f"Content-Length: {len(body)}", "", body, method="POST").status, 405, "a body")
-
-
-@test
 def invalid_requests_are_answered(bench):
     with MetricsServer(bench) as server:
         for path in ("/index.html", "/metrics/", "/Metrics", "/../etc/passwd", "/status"):
