@@ -50,7 +50,7 @@ if(NOT SANITIZER)
     add_wsload_test(wsload_lab 8 test_wsload_lab)
 elseif(SANITIZER STREQUAL "address")
     add_wsload_test(wsload_lab 1 test_wsload_lab)
-    set_tests_properties(integration.wsload_lab PROPERTIES ENVIRONMENT TEST_PART=1/6)
+    set_tests_properties(integration.wsload_lab PROPERTIES ENVIRONMENT TEST_PART=3/6)
 endif()
 
 # wsload over TLS, HTTP/2 and proxies, with bodies and logs.
