@@ -224,7 +224,7 @@ static void announce(const struct master *master)
     char which[INSTANCE_NAME_MAX + 8], sizes[96];
 
     snprintf(which, sizeof(which), "%s%s", usual ? "" : " -n ", usual ? "" : config->server_name);
-    snprintf(sizes, sizeof(sizes), "%u worker%s, %u serving thread%s in each",
+    snprintf(sizes, sizeof(sizes), "%u worker%s, %u serving thread%s per worker",
              config->workers_processes, units_plural(config->workers_processes, "", "s"),
              config->workers_threads, units_plural(config->workers_threads, "", "s"));
     if (output_is_a_log(config)) {
