@@ -57,12 +57,32 @@ static bool is_served(const char *listening, const struct config_address *addres
     return false;
 }
 
+/* An address of metrics.listen that server.listen has, too; NULL: none. */
+static const char *find_shared_address(const struct config *config)
+{
+    for (size_t i = 0; i < config->metrics_listen.count; i++)
+        for (size_t j = 0; j < config->server_listen.count; j++)
+            if (listen_socket_port(&config->metrics_listen.item[i]) != 0 &&
+                strcmp(config->metrics_listen.item[i].text, config->server_listen.item[j].text) ==
+                    0)
+                return config->metrics_listen.item[i].text;
+    return NULL;
+}
+
 static int check_addresses(const struct config *config, bool activated,
                            void (*report)(const char *why))
 {
     char listening[sizeof(((struct segment_header *)NULL)->listening)], why[512];
+    const char *shared = activated ? NULL : find_shared_address(config);
     int result = 0;
 
+    if (shared != NULL) {
+        snprintf(why, sizeof(why),
+                 "metrics.listen and server.listen both have %s: give one of them another port",
+                 shared);
+        report(why);
+        result = -1;
+    }
     find_served(config->server_name, listening, sizeof(listening));
     for (size_t i = 0; i < config->server_listen.count && !activated; i++) {
         const struct config_address *address = &config->server_listen.item[i];

@@ -172,6 +172,7 @@ TEST(check_fails_where_a_start_would)
         {"log.access=/dev", "/dev: Is a directory"},
         {"log.error=syslog:daemon@/none/socket", "cannot open the error log"},
         {"server.listen=unix:/none/socket", "/none/socket: No such file or directory"},
+        {"server.listen=127.0.0.1:9 -o metrics.listen=127.0.0.1:9", "both have 127.0.0.1:9:"},
         {"server.run_dir=none/run", "cannot create the run directory"},
         {"control.socket=none/socket", "cannot create the control socket"},
         {"server.listen=https://127.0.0.1:0 -o tls.certificate=none.pem -o log.access=none/log",
