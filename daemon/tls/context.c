@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 /*
- * Mozilla's Server Side TLS 5.8, "intermediate": the client's order decides, because only the
- * client knows whether it has instructions for AES; with prefer_aes128 the order of these lists.
+ * Server Side TLS 6.0 of Mozilla and TLSRef, "intermediate": the client's order decides, because
+ * only the client knows whether it has instructions for AES; with prefer_aes128 the order of these
+ * lists.
  */
 static const char intermediate_ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
