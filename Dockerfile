@@ -14,7 +14,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         build-essential cmake ninja-build pkg-config \
         libcrypt-dev libevent-dev libjansson-dev libseccomp-dev zlib1g-dev libbrotli-dev libzstd-dev libssl-dev libnghttp2-dev \
-        libncurses-dev libcurl4-openssl-dev systemtap-sdt-dev mandoc
+        libncurses-dev libcurl4-openssl-dev libsodium-dev systemtap-sdt-dev mandoc
 WORKDIR /source
 COPY . .
 RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=OFF \
@@ -27,7 +27,7 @@ FROM $DEBIAN
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         libcrypt1 libevent-core-2.1-7t64 libjansson4 libseccomp2 zlib1g libbrotli1 libzstd1 libssl3t64 libnghttp2-14 \
-        libncursesw6 libtinfo6 ncurses-base libcurl4t64 \
+        libncursesw6 libtinfo6 ncurses-base libcurl4t64 libsodium23 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /run/webserverd --no-create-home webserverd \
     && install -d -o 10001 -g 10001 -m 0700 /run/webserverd

@@ -3,6 +3,8 @@
 
 #include "daemon/tls/key_schedule.h"
 
+#include "daemon/tls/key_exchange.h"
+
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
@@ -13,8 +15,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
-
-#define PROVIDER_NAME "webserverd-kdf"
 
 struct bytes {
     const uint8_t *start;
@@ -242,11 +242,14 @@ static const OSSL_ALGORITHM *query_key_schedule(void *provider, int operation, i
                                               {OSSL_FUNC_KDF_FREECTX, (void (*)(void))derive_free},
                                               {OSSL_FUNC_KDF_DERIVE, (void (*)(void))derive},
                                               {0, NULL}};
-    static const OSSL_ALGORITHM all[] = {{"TLS13-KDF", "provider=" PROVIDER_NAME, functions, NULL},
-                                         {NULL, NULL, NULL, NULL}};
+    static const OSSL_ALGORITHM all[] = {
+        {"TLS13-KDF", "provider=" KEY_SCHEDULE_PROVIDER, functions, NULL},
+        {NULL, NULL, NULL, NULL}};
 
     (void)provider;
     *no_cache = 0;
+    if (operation == OSSL_OP_KEYMGMT)
+        return key_exchange_keys();
     return operation == OSSL_OP_KDF ? all : NULL;
 }
 
@@ -254,7 +257,9 @@ static int init_key_schedule(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH
                              const OSSL_DISPATCH **out, void **provider)
 {
     static const OSSL_DISPATCH functions[] = {
-        {OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))query_key_schedule}, {0, NULL}};
+        {OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))query_key_schedule},
+        {OSSL_FUNC_PROVIDER_GET_CAPABILITIES, (void (*)(void))key_exchange_capabilities},
+        {0, NULL}};
 
     (void)in;
     *out = functions;
@@ -267,7 +272,8 @@ const char *key_schedule_use(void)
 {
     static OSSL_PROVIDER *provider;
 
-    if (provider == NULL && OSSL_PROVIDER_add_builtin(NULL, PROVIDER_NAME, init_key_schedule) == 1)
-        provider = OSSL_PROVIDER_try_load(NULL, PROVIDER_NAME, 1);
-    return provider != NULL ? "?provider=" PROVIDER_NAME : NULL;
+    if (provider == NULL &&
+        OSSL_PROVIDER_add_builtin(NULL, KEY_SCHEDULE_PROVIDER, init_key_schedule) == 1)
+        provider = OSSL_PROVIDER_try_load(NULL, KEY_SCHEDULE_PROVIDER, 1);
+    return provider != NULL ? "?provider=" KEY_SCHEDULE_PROVIDER : NULL;
 }

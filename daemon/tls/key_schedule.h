@@ -6,6 +6,8 @@
 #ifndef DAEMON_TLS_KEY_SCHEDULE_H
 #define DAEMON_TLS_KEY_SCHEDULE_H
 
+#define KEY_SCHEDULE_PROVIDER "webserverd-kdf" /* which also makes ephemeral keys: key_exchange.h */
+
 /*
  * Returns the property query for SSL_CTX_new_ex() by which the context uses it; NULL: out of
  * memory, so OpenSSL's own is used. The main thread of a worker.

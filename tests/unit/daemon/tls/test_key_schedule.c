@@ -1,7 +1,11 @@
-/* The key schedule of TLS 1.3: the secrets of RFC 8448, and those that OpenSSL's own provider computes. */
+/*
+ * The key schedule of TLS 1.3: the secrets of RFC 8448, and those that OpenSSL's own provider computes. The ephemeral keys that the
+ * same provider makes, used as libssl does.
+ */
 #include "daemon/tls/key_schedule.h"
 
 #include "common/macros.h"
+#include "daemon/tls/key_exchange.h"
 #include "tests/test.h"
 
 #include <stdbool.h>
@@ -11,6 +15,7 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/provider.h>
 #include <openssl/rand.h>
 #include <string.h>
 
@@ -194,4 +199,122 @@ TEST(invalid_derivations_fail_as_with_openssl)
     call = valid;
     call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
     assert_both_derive(&call, 0); /* 32 bytes are no SHA-384 */
+}
+
+/* Ephemeral keys */
+
+enum { X25519_BYTES = 32 };
+
+/*
+ * A key with the public part ENCODED alone for what the client sends, made as libssl does: with the parameters of OWN, in TLS 1.2, or
+ * with new ones. NULL: it is refused.
+ */
+static EVP_PKEY *peer_of(const char *query, EVP_PKEY *own, const unsigned char *encoded,
+                         size_t length)
+{
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "X25519", query);
+    EVP_PKEY *key = own != NULL ? EVP_PKEY_new() : NULL;
+
+    if (own != NULL) {
+        assert_int_equal(EVP_PKEY_copy_parameters(key, own), 1);
+    } else {
+        assert_int_equal(EVP_PKEY_paramgen_init(context), 1);
+        assert_int_equal(EVP_PKEY_CTX_set_group_name(context, "X25519"), 1);
+        assert_int_equal(EVP_PKEY_paramgen(context, &key), 1);
+    }
+    EVP_PKEY_CTX_free(context);
+    if (EVP_PKEY_set1_encoded_public_key(key, encoded, length) == 1)
+        return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+/* Derives SECRET from KEY and the public part of OTHER, as in TLS 1.2 or as in TLS 1.3. */
+static void assert_derives(const char *query, bool tls12, EVP_PKEY *key, EVP_PKEY *other,
+                           unsigned char *secret)
+{
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, query);
+    unsigned char *encoded = NULL;
+    size_t length = EVP_PKEY_get1_encoded_public_key(other, &encoded), secret_bytes = X25519_BYTES;
+    EVP_PKEY *peer = peer_of(query, tls12 ? key : NULL, encoded, length);
+
+    assert_int_equal(length, X25519_BYTES);
+    assert_non_null(peer);
+    assert_int_equal(EVP_PKEY_derive_init(context), 1);
+    assert_int_equal(EVP_PKEY_derive_set_peer(context, peer), 1);
+    assert_int_equal(EVP_PKEY_derive(context, secret, &secret_bytes), 1);
+    assert_int_equal(secret_bytes, X25519_BYTES);
+    EVP_PKEY_free(peer);
+    OPENSSL_free(encoded);
+    EVP_PKEY_CTX_free(context);
+}
+
+TEST(ephemeral_keys_agree_with_those_of_openssl)
+{
+    const char *query = key_schedule_use();
+    unsigned char private_part[X25519_BYTES], made[X25519_BYTES], computed[X25519_BYTES],
+        one[X25519_BYTES], other[X25519_BYTES];
+    size_t length;
+
+    if (key_exchange_keys() == NULL)
+        skip(); /* built without libsodium */
+    for (int i = 0; i < 16; i++) {
+        EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, query, "X25519"),
+                 *peer = EVP_PKEY_Q_keygen(NULL, "provider=default", "X25519"), *same;
+
+        assert_string_equal(OSSL_PROVIDER_get0_name(EVP_PKEY_get0_provider(key)),
+                            KEY_SCHEDULE_PROVIDER);
+        assert_int_equal(EVP_PKEY_get_bits(key), EVP_PKEY_get_bits(peer));
+        assert_int_equal(EVP_PKEY_get_security_bits(key), EVP_PKEY_get_security_bits(peer));
+        assert_int_equal(EVP_PKEY_get_size(key), EVP_PKEY_get_size(peer));
+        assert_derives(query, i % 2 == 0, key, peer, one);
+        assert_derives("provider=default", false, peer, key, other);
+        assert_memory_equal(one, other, sizeof(one));
+        /* OpenSSL computes the same public part. */
+        length = sizeof(private_part);
+        assert_int_equal(EVP_PKEY_get_raw_private_key(key, private_part, &length), 1);
+        same = EVP_PKEY_new_raw_private_key_ex(NULL, "X25519", "provider=default", private_part,
+                                               length);
+        length = sizeof(made);
+        assert_int_equal(EVP_PKEY_get_raw_public_key(key, made, &length), 1);
+        length = sizeof(computed);
+        assert_int_equal(EVP_PKEY_get_raw_public_key(same, computed, &length), 1);
+        assert_memory_equal(made, computed, sizeof(made));
+        EVP_PKEY_free(key);
+        EVP_PKEY_free(peer);
+        EVP_PKEY_free(same);
+    }
+}
+
+TEST(wrong_ephemeral_keys_are_refused)
+{
+    const char *query = key_schedule_use();
+    EVP_PKEY_CTX *context;
+    unsigned char encoded[X25519_BYTES + 1] = {9}, *none = NULL, secret[X25519_BYTES];
+    size_t length = sizeof(secret);
+    EVP_PKEY *peer, *key = NULL;
+
+    if (key_exchange_keys() == NULL)
+        skip();
+    context = EVP_PKEY_CTX_new_from_name(NULL, "X25519", query);
+    peer = peer_of(query, NULL, encoded, X25519_BYTES);
+    assert_non_null(peer);
+    assert_null(peer_of(query, NULL, encoded, X25519_BYTES - 1));
+    assert_null(peer_of(query, NULL, encoded, X25519_BYTES + 1));
+    assert_int_equal(EVP_PKEY_paramgen_init(context), 1);
+    assert_int_not_equal(EVP_PKEY_CTX_set_group_name(context, "P-256"), 1);
+    EVP_PKEY_CTX_free(context);
+    /* Without a private part nothing is derived; with parameters alone there is no public one. */
+    context = EVP_PKEY_CTX_new_from_pkey(NULL, peer, query);
+    assert_true(EVP_PKEY_derive_init(context) != 1 ||
+                EVP_PKEY_derive_set_peer(context, peer) != 1 ||
+                EVP_PKEY_derive(context, secret, &length) != 1);
+    EVP_PKEY_CTX_free(context);
+    context = EVP_PKEY_CTX_new_from_name(NULL, "X25519", query);
+    assert_int_equal(EVP_PKEY_paramgen_init(context), 1);
+    assert_int_equal(EVP_PKEY_paramgen(context, &key), 1);
+    assert_int_equal(EVP_PKEY_get1_encoded_public_key(key, &none), 0);
+    EVP_PKEY_CTX_free(context);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(peer);
 }
