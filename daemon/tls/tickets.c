@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 struct tls_tickets {
+    EVP_CIPHER *cipher; /* AES-256-CBC */
     pthread_mutex_t lock;
     struct message_ticket_keys keys;
 };
@@ -30,8 +31,14 @@ static struct tls_tickets *make_empty_tickets(void)
 {
     struct tls_tickets *tickets = calloc(1, sizeof(*tickets));
 
-    if (tickets != NULL)
-        pthread_mutex_init(&tickets->lock, NULL);
+    if (tickets == NULL)
+        return NULL;
+    tickets->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    if (tickets->cipher == NULL) {
+        free(tickets);
+        return NULL;
+    }
+    pthread_mutex_init(&tickets->lock, NULL);
     return tickets;
 }
 
@@ -50,6 +57,7 @@ void tls_tickets_free(struct tls_tickets *tickets)
     if (tickets == NULL)
         return;
     OPENSSL_cleanse(&tickets->keys, sizeof(tickets->keys));
+    EVP_CIPHER_free(tickets->cipher);
     pthread_mutex_destroy(&tickets->lock);
     free(tickets);
 }
@@ -171,7 +179,7 @@ static int select_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
         memcpy(name, key.name, sizeof(key.name));
     if ((!encrypt || RAND_bytes(iv, EVP_MAX_IV_LENGTH) == 1) &&
         EVP_MAC_CTX_set_params(mac, parameters) == 1 &&
-        EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key.cipher, iv, encrypt != 0) == 1)
+        EVP_CipherInit_ex2(cipher, tickets->cipher, key.cipher, iv, encrypt != 0, NULL) == 1)
         result = position == 0 && (encrypt || SSL_version(ssl) < TLS1_3_VERSION) ? VALID : RENEW;
     OPENSSL_cleanse(&key, sizeof(key));
     return result;
