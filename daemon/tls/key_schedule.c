@@ -147,6 +147,35 @@ static bool expand_label(const struct derivation *of, struct bytes secret, struc
     return hkdf_expand(of->kind, secret, &info, out, length);
 }
 
+/* What every handshake without a session computes, or, the hash of nothing, every handshake. */
+struct constants {
+    uint8_t empty[HASH_MAX], early_secret[HASH_MAX], derived[HASH_MAX];
+};
+
+static struct constants constants_sha256, constants_sha384; /* set by key_schedule_use() */
+
+static const struct bytes prefix = {(const uint8_t *)"tls13 ", 6},
+                          derived_label = {(const uint8_t *)"derived", 7};
+
+static bool are_same(struct bytes one, struct bytes other)
+{
+    return one.length == other.length && memcmp(one.start, other.start, one.length) == 0;
+}
+
+static void compute_constants(struct constants *constants, const struct hash_kind *kind)
+{
+    static const uint8_t zeros[HASH_MAX];
+    const struct bytes zero = {zeros, kind->bytes}, empty = {constants->empty, kind->bytes},
+                       early_secret = {constants->early_secret, kind->bytes};
+    const struct derivation of = {.kind = kind, .prefix = prefix, .label = derived_label};
+    union hash hash;
+
+    hash_init(&hash, kind);
+    hash_final(&hash, kind, constants->empty);
+    hmac(kind, zero, &zero, 1, constants->early_secret);
+    expand_label(&of, early_secret, empty, constants->derived, kind->bytes);
+}
+
 /*
  * The next of the early, the handshake and the master secret: HKDF-Extract of the key with what is
  * derived from the secret before, the salt.
@@ -155,21 +184,26 @@ static bool next_secret(const struct derivation *of, uint8_t *out, size_t length
 {
     static const uint8_t zeros[HASH_MAX];
     const struct hash_kind *kind = of->kind;
-    struct bytes input = of->key.start != NULL ? of->key : (struct bytes){zeros, kind->bytes};
-    uint8_t derived[HASH_MAX], empty[HASH_MAX];
+    const struct constants *constants = kind->sha384 ? &constants_sha384 : &constants_sha256;
+    const struct bytes zero = {zeros, kind->bytes}, empty = {constants->empty, kind->bytes};
+    struct bytes input = of->key.start != NULL ? of->key : zero;
+    uint8_t derived[HASH_MAX];
     struct bytes salt = {derived, kind->bytes};
-    union hash hash;
 
     if (length != kind->bytes)
         return false;
-    if (of->salt.start == NULL) {
-        salt.start = zeros;
-    } else {
-        hash_init(&hash, kind);
-        hash_final(&hash, kind, empty);
-        if (!expand_label(of, of->salt, (struct bytes){empty, kind->bytes}, derived, kind->bytes))
-            return false;
+    if (of->salt.start == NULL && of->key.start == NULL) {
+        memcpy(out, constants->early_secret, length);
+        return true;
     }
+    if (of->salt.start == NULL)
+        salt = zero;
+    else if (of->salt.length == kind->bytes &&
+             CRYPTO_memcmp(of->salt.start, constants->early_secret, kind->bytes) == 0 &&
+             are_same(of->prefix, prefix) && are_same(of->label, derived_label))
+        memcpy(derived, constants->derived, kind->bytes);
+    else if (!expand_label(of, of->salt, empty, derived, kind->bytes))
+        return false;
     hmac(kind, salt, &input, 1, out);
     OPENSSL_cleanse(derived, sizeof(derived));
     return true;
@@ -272,6 +306,10 @@ const char *key_schedule_use(void)
 {
     static OSSL_PROVIDER *provider;
 
+    if (provider == NULL) {
+        compute_constants(&constants_sha256, &sha256);
+        compute_constants(&constants_sha384, &sha384);
+    }
     if (provider == NULL &&
         OSSL_PROVIDER_add_builtin(NULL, KEY_SCHEDULE_PROVIDER, init_key_schedule) == 1)
         provider = OSSL_PROVIDER_try_load(NULL, KEY_SCHEDULE_PROVIDER, 1);

@@ -173,6 +173,33 @@ TEST(secrets_are_those_of_openssl)
     }
 }
 
+/* The early secret without a session, and what follows it, whose parts are computed once. */
+TEST(first_secrets_are_those_of_openssl)
+{
+    static const char *const labels[] = {"derived", "derives", "derive"};
+    unsigned char salt[48], key[48];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(labels) * 4; i++) {
+        size_t hash = i % 2 == 0 ? 32 : 48;
+        struct derivation_call call = {.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY,
+                                       .digest = i % 2 == 0 ? "SHA2-256" : "SHA2-384",
+                                       .label = labels[i / 4],
+                                       .label_length = strlen(labels[i / 4]),
+                                       .out_length = hash};
+
+        assert_both_derive(&call, 1);
+        memcpy(salt, ours, hash);
+        assert_int_equal(RAND_bytes(key, sizeof(key)), 1);
+        call.salt = salt;
+        call.salt_length = hash;
+        call.key = i & 2 ? key : NULL;
+        call.key_length = hash;
+        assert_both_derive(&call, 1);
+        salt[hash - 1] ^= 1;
+        assert_both_derive(&call, 1);
+    }
+}
+
 TEST(invalid_derivations_fail_as_with_openssl)
 {
     static const unsigned char secret[256];
