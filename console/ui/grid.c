@@ -317,7 +317,7 @@ static void compare_rows(struct grid *grid, const struct scene *scene,
  */
 static void fold_columns(struct grid *grid, const struct scene *scene, char *folded, size_t size)
 {
-    char texts[TABLE_COLUMNS_MAX][48], name[TABLE_NAME_BYTES];
+    char texts[TABLE_COLUMNS_MAX][48] = {{'\0'}}, name[TABLE_NAME_BYTES];
     bool any = false;
     size_t used = 0;
 
