@@ -88,7 +88,8 @@ TEST(threads_view_shows_a_connection_queue)
     stage_console(24, 80, view, NULL);
     ASSERT_SHOWS("model pool", "threads  0 BK  1 B_", " 0.accept  B blocked", "the queue is full",
                  "  0.queue  ████ 8/8", "  1.queue  ···· 0/8", "sff block", "locks",
-                 "accept queue of the kernel", "queue wait p99", "n model  e queue  d drain  r restart",
+                 "accept queue of the kernel", "queue wait p99",
+                 "n model  e queue  d drain  r restart",
                  "8 others wait for a thread: +, :model events");
     TYPE_SHOWS("n", "Change the concurrency model to thread?");
     TYPE_HIDES("\x1b", "Change the concurrency model");

@@ -21,7 +21,7 @@ def working_directory_is_served_without_a_configuration(bench):
     directory = bench.directory / "first"
     process, said = start(bench, directory, "-o", "server.listen=127.0.0.1:0")
     (directory / "hello.txt").write_text("hello")
-    until(lambda: " each\n" in said.read_text(), "the start")
+    until(lambda: " per worker\n" in said.read_text(), "the start")
     line = next(line for line in said.read_text().splitlines() if " serves /" in line)
     expect_in(f"serves {directory} on 127.0.0.1:", line, "the announcement")
     port = line.split(" on ")[1].split(": ")[0]

@@ -70,7 +70,7 @@ class SiteServer:
     def find_ports(self):
         if self.process.poll() is not None:
             raise AssertionError("webserverd has ended:\n" + self.output())
-        lines = [line for line in self.output().splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
+        lines = [line for line in self.output().splitlines() if line.startswith("webserverd ") and line.endswith(" per worker")]
         if not lines:
             return None
         listening = lines[0].split(" on ")[1].split(": ")[0].split()

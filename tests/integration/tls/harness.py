@@ -262,7 +262,7 @@ class Server:
     def find_ports(self):
         if self.process.poll() is not None:
             raise AssertionError("webserverd has ended:\n" + self.output())
-        lines = [line for line in self.output()[self.launched:].splitlines() if line.startswith("webserverd ") and line.endswith(" each")]
+        lines = [line for line in self.output()[self.launched:].splitlines() if line.startswith("webserverd ") and line.endswith(" per worker")]
         if not lines:
             return None
         listening = [word for word in lines[0].split(" on ")[1].split(": ")[0].split() if "unix:" not in word]
