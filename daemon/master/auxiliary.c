@@ -173,13 +173,12 @@ size_t metrics_sockets_export(const struct metrics_sockets *sockets,
 
 /* Starting and ending */
 
-static const uint64_t REPLACE_PAUSE_NS = 10 * NS_PER_S;
+static const uint64_t REPLACE_PAUSE_NS = 1 * NS_PER_S;
 
 /*
  * The keys process reports that the worker in SLOT with process PID, which may have ended, sent it
  * an invalid request, and has closed the link. It may have been taken over itself and accuse honest
- * workers: so the worker is replaced, which loses no connection, only one at a time and one in a
- * pause, because each start of a worker delays the answers of the others.
+ * workers: so the worker is replaced, which loses no connection, and only one at a time.
  */
 static void on_keys_fault(void *context, uint32_t slot, pid_t pid)
 {

@@ -258,12 +258,21 @@ static void enqueue_arrival(struct worker *worker, struct arrival *arrival)
     }
 }
 
+/* The order of it follows the connections, so that all are read to find it. */
+static bool is_to_leave(const struct worker *worker)
+{
+    return atomic_load_explicit(
+               &segment_worker_slot(worker->context.segment, worker->context.worker_slot)->state,
+               memory_order_relaxed) == WORKER_LEAVING;
+}
+
 /* Returns false if all threads, or their queue, have as many as they may. */
 static bool offer_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->queue == NULL)
         return offer_to_threads(worker, arrival);
-    if (worker->count == 0 || !connection_queue_admits(worker->queue, NULL))
+    if (worker->count == 0 ||
+        (!connection_queue_admits(worker->queue, NULL) && !is_to_leave(worker)))
         return false;
     enqueue_arrival(worker, arrival);
     return true;

@@ -247,6 +247,34 @@ SERVER_TEST(full_queue_blocks)
     }
 }
 
+/* The order to leave follows connections for which the queue has no place. The thread's own stays idle. */
+SERVER_TEST(worker_with_a_full_queue_leaves)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client holder, client[6];
+
+        start(server, models[i], "master", "threads = 1\nconnection_queue = 2\n");
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            http_open(&client[k], server_port(server));
+            ask(&client[k]);
+        }
+        wait_for_queue(server, 2);
+        server_do(server, "model events");
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            expect_status(&client[k], 200);
+            http_close(&client[k]);
+        }
+        ask(&holder);
+        expect_status(&holder, 200);
+        http_close(&holder);
+        server_expect_metric(server, "workers_died", 0);
+        server_stop(server);
+    }
+}
+
 /* The size is known from the cache, from the file system, or not at all. */
 SERVER_TEST(smallest_file_is_served_first)
 {
