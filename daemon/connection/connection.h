@@ -94,8 +94,8 @@ struct queue_waiter {
     mailbox_deliver_fn *deliver;
     struct mailbox *mailbox;
     TAILQ_ENTRY(queue_waiter) link;
-    bool waiting; /* is in a list of the queue */
-    bool posted;  /* its item is in the mailbox */
+    struct waiter_list *list; /* of the queue, that it is in; NULL: does not wait */
+    bool posted;              /* its item is in the mailbox */
 };
 
 /* The event loop of a serving thread. Only that thread uses it; others post to the mailbox. */

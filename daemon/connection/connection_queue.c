@@ -27,27 +27,31 @@ struct connection_queue {
     bool closed;
 };
 
-static void wake(struct queue_waiter *waiter, struct waiter_list *list)
+static void wait_in(struct waiter_list *list, struct queue_waiter *waiter)
 {
-    TAILQ_REMOVE(list, waiter, link);
-    waiter->waiting = false;
-    if (!waiter->posted)
-        mailbox_post(waiter->mailbox, &waiter->item, waiter->deliver);
-    waiter->posted = true;
+    if (waiter == NULL || waiter->list != NULL)
+        return;
+    waiter->list = list;
+    TAILQ_INSERT_TAIL(list, waiter, link);
+}
+
+static void end_wait(struct queue_waiter *waiter)
+{
+    if (waiter->list != NULL)
+        TAILQ_REMOVE(waiter->list, waiter, link);
+    waiter->list = NULL;
 }
 
 static void wake_first(struct waiter_list *list)
 {
-    if (!TAILQ_EMPTY(list))
-        wake(TAILQ_FIRST(list), list);
-}
+    struct queue_waiter *waiter = TAILQ_FIRST(list);
 
-static void wait_in(struct waiter_list *list, struct queue_waiter *waiter)
-{
-    if (waiter == NULL || waiter->waiting)
+    if (waiter == NULL)
         return;
-    waiter->waiting = true;
-    TAILQ_INSERT_TAIL(list, waiter, link);
+    end_wait(waiter);
+    if (!waiter->posted)
+        mailbox_post(waiter->mailbox, &waiter->item, waiter->deliver);
+    waiter->posted = true;
 }
 
 /* The caller holds the lock, as for all static functions. */
@@ -307,10 +311,8 @@ struct mailbox_item *connection_queue_take(struct connection_queue *queue,
     struct mailbox_item *item = NULL;
 
     mutex_lock(&queue->lock);
-    if (waiter != NULL && waiter->waiting) {
-        TAILQ_REMOVE(&queue->threads, waiter, link);
-        waiter->waiting = false;
-    }
+    if (waiter != NULL)
+        end_wait(waiter);
     if (waiter == NULL && queue->promised > 0)
         queue->promised--;
     if (queue->returned != NULL)
@@ -345,9 +347,7 @@ void connection_queue_promise(struct connection_queue *queue, int more)
 void connection_queue_leave(struct connection_queue *queue, struct queue_waiter *waiter)
 {
     mutex_lock(&queue->lock);
-    if (waiter->waiting)
-        TAILQ_REMOVE(&queue->threads, waiter, link);
-    waiter->waiting = false;
+    end_wait(waiter);
     if (!is_empty(queue))
         wake_first(&queue->threads);
     pthread_mutex_unlock(&queue->lock);

@@ -461,7 +461,7 @@ static void *serve_in_thread(void *argument)
             end_worker();
     }
     listen_sockets_drop(loop);
-    if (takes_from_queue(loop))
+    if (loop->queue != NULL)
         connection_queue_leave(loop->queue, &loop->waiter);
     segment_activity_clear(context->activity, clock_monotonic_ns());
     metric_set(context->metrics, METRIC_connections_stalled, 0);

@@ -75,9 +75,10 @@ SERVER_TEST(thread_serves_one_connection_until_it_closes)
 }
 
 /* Thread 0 is the acceptor. */
-static bool serves_in_state(const struct segment_reader *reader, enum thread_state state)
+static bool is_in_state(const struct segment_reader *reader, uint32_t thread,
+                        enum thread_state state)
 {
-    return atomic_load(&segment_thread(&reader->map, 1)->activity.state) == state;
+    return atomic_load(&segment_thread(&reader->map, thread)->activity.state) == state;
 }
 
 SERVER_TEST(state_is_what_the_connection_waits_for)
@@ -89,15 +90,15 @@ SERVER_TEST(state_is_what_the_connection_waits_for)
     server_put(server, "/large", bytes, sizeof(bytes));
     start(server, "pool", "kernel", "threads = 1\n");
     server_attach(server, &reader);
-    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_QUEUE));
+    WAIT_UNTIL(is_in_state(&reader, 1, THREAD_STATE_QUEUE));
     http_open(&client, server_port(server));
     http_send(&client, "GET /a HTTP/1.1\r\n");
-    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_READ));
+    WAIT_UNTIL(is_in_state(&reader, 1, THREAD_STATE_READ));
     http_send(&client, "Host: x\r\n\r\n");
     expect_status(&client, 200);
-    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_KEEPALIVE));
+    WAIT_UNTIL(is_in_state(&reader, 1, THREAD_STATE_KEEPALIVE));
     http_send(&client, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
-    WAIT_UNTIL(serves_in_state(&reader, THREAD_STATE_WRITE));
+    WAIT_UNTIL(is_in_state(&reader, 1, THREAD_STATE_WRITE));
     http_close(&client);
     segment_detach(&reader);
     server_stop(server);
@@ -244,6 +245,36 @@ SERVER_TEST(full_queue_blocks)
         }
         server_expect_metric(server, "queue_dropped", 0);
         server_stop(server);
+    }
+}
+
+/* The acceptor waits for a place when its thread ends. Those that it has not accepted are closed. */
+SERVER_TEST(stop_with_a_full_queue_serves_it)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(models); i++) {
+        struct http_client holder, client[3];
+        struct segment_reader reader;
+
+        start(server, models[i], "kernel", "threads = 1\nconnection_queue = 2\n");
+        server_attach(server, &reader);
+        http_open(&holder, server_port(server));
+        ask(&holder);
+        expect_status(&holder, 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
+            http_open(&client[k], server_port(server));
+            ask(&client[k]);
+            wait_for_queue(server, k < 2 ? k + 1 : 2);
+        }
+        WAIT_UNTIL(is_in_state(&reader, 0, THREAD_STATE_BLOCKED));
+        segment_detach(&reader);
+        server_do(server, "stop");
+        for (size_t k = 0; k < 2; k++)
+            expect_status(&client[k], 200);
+        for (size_t k = 0; k < ARRAY_LENGTH(client); k++)
+            http_close(&client[k]);
+        http_close(&holder);
+        server_stopped(server);
+        assert_false(server_has_printed(server, "was killed"));
     }
 }
 
