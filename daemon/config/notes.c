@@ -137,8 +137,7 @@ struct effect {
     bool (*holds)(const struct config *config);
     enum config_key_number decider;
     const char *value;
-    bool
-        of_addresses; /* sockets of a service manager, which the configuration does not have, count */
+    bool of_addresses; /* unknown if the sockets are those of a service manager */
 };
 
 #define EFFECT(key, holds, decider, value)                                                         \

@@ -65,7 +65,7 @@ def passwords_of_each_kind_are_verified(bench):
 @test
 def file_of_another_rule_needs_its_users_too(bench):
     """Ann is in both files, Bob in the one of the path only."""
-    rules = "[files]\nfallback = /app/index.html\n[access /d]\nusers = @/users\n[access /d/index.html]\nusers = @/more\n" \
+    rules = "[limits]\nfailed_logins = 0\n[files]\nfallback = /app/index.html\n[access /d]\nusers = @/users\n[access /d/index.html]\nusers = @/more\n" \
             "[access /app]\nusers = @/more\nrealm = More\n[access /errors]\nusers = @/more\n"
     server = SiteServer(bench, rules)
     write_users(server, [f"ann:{HASHES['bcrypt']}", f"bob:{HASHES['sha256']}"])
