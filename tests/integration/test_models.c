@@ -223,6 +223,20 @@ SERVER_TEST(status_counts_the_acceptor_apart)
     }
 }
 
+/* HOLDER has the only thread, and the first two of COUNT clients have the places of the queue. */
+static void fill_places(const struct server *server, struct http_client *holder,
+                        struct http_client *client, size_t count)
+{
+    http_open(holder, server_port(server));
+    ask(holder);
+    expect_status(holder, 200);
+    for (size_t k = 0; k < count; k++) {
+        http_open(&client[k], server_port(server));
+        ask(&client[k]);
+        wait_for_queue(server, k < 2 ? k + 1 : 2);
+    }
+}
+
 /* Nobody is dropped: those for whom the queue has no place wait in the kernel's. */
 SERVER_TEST(full_queue_blocks)
 {
@@ -230,14 +244,7 @@ SERVER_TEST(full_queue_blocks)
         struct http_client holder, client[6];
 
         start(server, models[i], "kernel", "threads = 1\nconnection_queue = 2\n");
-        http_open(&holder, server_port(server));
-        ask(&holder);
-        expect_status(&holder, 200);
-        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
-            http_open(&client[k], server_port(server));
-            ask(&client[k]);
-        }
-        wait_for_queue(server, 2);
+        fill_places(server, &holder, client, ARRAY_LENGTH(client));
         http_close(&holder);
         for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
             expect_status(&client[k], 200);
@@ -257,14 +264,7 @@ SERVER_TEST(stop_with_a_full_queue_serves_it)
 
         start(server, models[i], "kernel", "threads = 1\nconnection_queue = 2\n");
         server_attach(server, &reader);
-        http_open(&holder, server_port(server));
-        ask(&holder);
-        expect_status(&holder, 200);
-        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
-            http_open(&client[k], server_port(server));
-            ask(&client[k]);
-            wait_for_queue(server, k < 2 ? k + 1 : 2);
-        }
+        fill_places(server, &holder, client, ARRAY_LENGTH(client));
         WAIT_UNTIL(is_in_state(&reader, 0, THREAD_STATE_BLOCKED));
         segment_detach(&reader);
         server_do(server, "stop");
@@ -285,14 +285,7 @@ SERVER_TEST(worker_with_a_full_queue_leaves)
         struct http_client holder, client[6];
 
         start(server, models[i], "master", "threads = 1\nconnection_queue = 2\n");
-        http_open(&holder, server_port(server));
-        ask(&holder);
-        expect_status(&holder, 200);
-        for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
-            http_open(&client[k], server_port(server));
-            ask(&client[k]);
-        }
-        wait_for_queue(server, 2);
+        fill_places(server, &holder, client, ARRAY_LENGTH(client));
         server_do(server, "model events");
         for (size_t k = 0; k < ARRAY_LENGTH(client); k++) {
             expect_status(&client[k], 200);
