@@ -59,9 +59,9 @@ size_t log_ring_bytes(uint64_t capacity);
 uint64_t log_ring_capacity(size_t bytes);
 
 /*
- * True if WORDS more fit without overwriting records not consumed yet. A cursor that no consumer
- * leaves, ahead of the head or more than the capacity behind it, is no reason to wait. Writer
- * thread.
+ * True if WORDS more fit without overwriting records not consumed yet, and if the position is
+ * impossible: beyond the head, or more than the capacity behind it. A compromised consumer wrote
+ * it, and the writer must not wait for that. Writer thread.
  */
 static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words)
 {

@@ -258,7 +258,10 @@ static void enqueue_arrival(struct worker *worker, struct arrival *arrival)
     }
 }
 
-/* The order of it follows the connections, so that all are read to find it. */
+/*
+ * The order to leave or finish comes on the channel of the connections, after them: until it is
+ * read, the worker takes all of them, also those for which the queue has no place.
+ */
 static bool is_to_leave(const struct worker *worker)
 {
     return atomic_load_explicit(
