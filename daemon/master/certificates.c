@@ -209,8 +209,7 @@ bool certificates_reaped(struct certificates *certificates, pid_t pid, int statu
 void certificates_refused(struct worker_process *worker)
 {
     event_log(LEVEL_ERROR,
-              "worker %u (pid %d) cannot use new certificates: out of memory or "
-              "descriptors; starting another one for it",
+              "worker %u (pid %d) does not use the new certificates: starting another one for it",
               worker->slot, worker->pid);
     supervisor_replace(worker->master, worker->slot);
 }

@@ -1,6 +1,7 @@
 #include "daemon/tls/context.h"
 
 #include "common/macros.h"
+#include "daemon/base/events.h"
 #include "daemon/base/messages.h"
 #include "daemon/tls/certificate.h"
 #include "daemon/tls/checked_certificate.h"
@@ -10,6 +11,7 @@
 #include "daemon/tls/tickets.h"
 #include "daemon/tls/validation.h"
 
+#include <errno.h>
 #include <openssl/err.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -282,15 +284,21 @@ struct tls_context *tls_context_new(const struct message_certificates *message, 
 {
     struct tls_context *context =
         calloc(1, sizeof(*context) + message->count * sizeof(struct tls_host));
+    char why[256];
 
-    if (context == NULL)
+    if (context == NULL) {
+        event_log(LEVEL_ERROR, "cannot use the certificates: out of memory");
         return NULL;
+    }
     atomic_init(&context->references, 1);
     context->number = message->number;
     context->remote = config->tls_keys_process;
+    errno = 0;
     if (read_certificates(context, message->count, file) && make_contexts(context, config, tickets))
         return context;
-    ERR_clear_error();
+    fail_openssl("cannot use the certificates", errno != 0 ? strerror(errno) : "incomplete", why,
+                 sizeof(why));
+    event_log(LEVEL_ERROR, "%s", why);
     tls_context_free(context);
     return NULL;
 }

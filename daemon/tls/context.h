@@ -27,7 +27,8 @@ bool tls_context_accepts(const struct config *config, const struct tls_certifica
 /*
  * Makes a context of FILE, which certificate_set_file() has returned with MESSAGE, and the settings
  * of CONFIG. With [tls] keys_process the signatures come from the keys process. TICKETS is borrowed;
- * NULL: clients get no session tickets, whatever CONFIG says. NULL: out of memory. The main thread.
+ * NULL: clients get no session tickets, whatever CONFIG says. Returns NULL after an event that
+ * names the reason. The main thread.
  */
 struct tls_context *tls_context_new(const struct message_certificates *message, int file,
                                     const struct config *config, struct tls_tickets *tickets);

@@ -188,6 +188,8 @@ static void set_certificates(struct worker *worker, const struct message_certifi
 
     if (fd >= 0)
         close(fd);
+    else
+        event_log(LEVEL_ERROR, "cannot use the certificates: no descriptor is left for their file");
     if (tls != NULL) {
         tls_context_free(worker->context.tls);
         worker->context.tls = tls;
@@ -812,10 +814,7 @@ static int use_first_certificates(struct worker *worker, const struct worker_set
     file = certificate_set_file(setup->certificates, &message);
     worker->context.tls = tls_context_new(&message, file, setup->config, setup->tickets);
     close(file);
-    if (worker->context.tls != NULL)
-        return 0;
-    event_log(LEVEL_ERROR, "cannot use the certificates: out of memory");
-    return -1;
+    return worker->context.tls != NULL ? 0 : -1;
 }
 
 static int make_queue(struct worker *worker)
