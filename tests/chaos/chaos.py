@@ -42,7 +42,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from connections import KINDS, Broken, Http1, Refused  # noqa: E402
 from processes import (  # noqa: E402
     PATIENCE_S, Fault, Filler, adopt_orphans, control, free_port, kill_descendants, kill_if_alive, mount_own, parents,
-    reap, wait_until)
+    reap, unmount, wait_until)
 
 FILES = 24
 CLIENTS = 16
@@ -613,7 +613,9 @@ def run(options):
     if verdict.faults:
         print(f"chaos: seed {seed}; all files are kept in {directory}")
         return 1
-    shutil.rmtree(directory, ignore_errors=server.full)  # a mount point remains until this process exits
+    if server.full:
+        unmount(server.logs)
+    shutil.rmtree(directory)
     print("chaos: passed")
     return 0
 

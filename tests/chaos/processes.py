@@ -16,7 +16,7 @@ PATIENCE_S = 60
 PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.05  # between two looks at a condition
 PR_SET_CHILD_SUBREAPER = 36
 ADDR_NO_RANDOMIZE = 0x40000
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MNT_DETACH = 0x20000, 0x4000, 0x40000, 2
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -136,6 +136,10 @@ def mount_own(path, megabytes):
     """Mounts a tmpfs on PATH that only this process and its descendants see. Only root may."""
     return (libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
             and libc.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={megabytes}m".encode()) == 0)
+
+
+def unmount(path):
+    libc.umount2(path.encode(), MNT_DETACH)
 
 
 class Filler:
