@@ -1,6 +1,7 @@
 /* What all views share: time, filter, commands, dialogs, the mouse; random input. */
 #include "common/macros.h"
 #include "patience.h"
+#include "scratch.h"
 #include "stage.h"
 #include "tests/test.h"
 
@@ -12,7 +13,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct test_fixture test_fixture = {NULL, stage_teardown};
+static char settings[SCRATCH_PATH_MAX]; /* XDG_CONFIG_HOME of use_settings(); "": none */
+
+static int tear_down(void **state)
+{
+    stage_teardown(state);
+    if (settings[0] != '\0')
+        scratch_remove(settings);
+    settings[0] = '\0';
+    return 0;
+}
+
+const struct test_fixture test_fixture = {NULL, tear_down};
+
+enum { SETTING_BYTES = SCRATCH_PATH_MAX + 32 };
+
+/*
+ * Stores an environment whose settings are in an empty directory in VARIABLE, and the path of the file
+ * NAME there in FILE (SETTING_BYTES each).
+ */
+static void use_settings(char *variable, char *file, const char *name)
+{
+    scratch_make(settings);
+    snprintf(variable, SETTING_BYTES, "XDG_CONFIG_HOME=%s", settings);
+    snprintf(file, SETTING_BYTES, "%s/webserverd/%s", settings, name);
+}
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -445,12 +470,10 @@ TEST(filter_by_row_fits_other_views)
 /* A filter is saved in one session and applied in another. */
 TEST(filters_are_saved_by_name)
 {
-    char folder[96], file[128];
-    const char *const environment[] = {folder, NULL};
+    char variable[SETTING_BYTES], file[SETTING_BYTES];
+    const char *const environment[] = {variable, NULL};
 
-    snprintf(folder, sizeof(folder), "XDG_CONFIG_HOME=/tmp/%s-filters", stage_name());
-    snprintf(file, sizeof(file), "%s/webserverd/filters", strchr(folder, '/'));
-    unlink(file);
+    use_settings(variable, file, "filters");
     stage_open(24, 80, log_view, environment);
     ASSERT_SHOWS("/page-39");
     TYPE_SHOWS(":filter status:4xx\r:save-filter broken\r", "saved; :filter @broken applies it",
@@ -463,7 +486,6 @@ TEST(filters_are_saved_by_name)
     TYPE_SHOWS(":save-filter broken\r", "removed @broken");
     TYPE_SHOWS(":filter @broken\r", "no filter is saved as 'broken'");
     TYPE_SHOWS(":save-filter ../x\r", "invalid name '../x'");
-    unlink(file);
 }
 
 /* All of it arrives before the list of clients is drawn. */
@@ -930,37 +952,28 @@ TEST(all_servers_are_in_one_list)
     ASSERT_SHOWS("--all cannot be combined");
 }
 
+static void write_text(const char *file, const char *text)
+{
+    scratch_write(file, text, strlen(text));
+}
+
 TEST(settings_are_read_from_console_ini)
 {
-    char folder[64], file[128], command[96];
-    const char *environment[] = {command, NULL};
-    FILE *out;
+    char variable[SETTING_BYTES], file[SETTING_BYTES];
+    const char *const environment[] = {variable, NULL};
 
-    snprintf(folder, sizeof(folder), "/tmp/%s-config", stage_name());
-    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
-    mkdir(folder, 0700);
-    snprintf(file, sizeof(file), "%s/webserverd", folder);
-    mkdir(file, 0700);
-    snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
-    out = fopen(file, "w");
-    fputs("# mine\n[console]\nview = log\nascii = on\ntheme = mono\n", out);
-    fclose(out);
+    use_settings(variable, file, "console.ini");
+    write_text(file, "# mine\n[console]\nview = log\nascii = on\ntheme = mono\n");
     stage_open(24, 80, NULL, environment);
     ASSERT_SHOWS("[5 log]", "/page-39");
     assert_false(terminal_has_colour(terminal));
     assert_false(terminal_has_non_ascii(terminal));
     stage_end_console();
-    out = fopen(file, "w");
-    fputs("view = log\nthme = light\nfps = many\n", out);
-    fclose(out);
+    write_text(file, "view = log\nthme = light\nfps = many\n");
     stage_console(24, 160, NULL, environment);
     ASSERT_SHOWS("console.ini:2: unknown setting 'thme'; did you mean 'theme'?",
                  "console.ini:3: invalid rate 'many'");
     assert_int_equal(WEXITSTATUS(terminal_wait_end(terminal)), 2);
-    unlink(file);
-    *strrchr(file, '/') = '\0';
-    rmdir(file);
-    rmdir(folder);
 }
 
 /* The text of FILE; "" if it cannot be read. */
@@ -994,12 +1007,8 @@ static void readonly_console_saves_nothing(const char *const *environment, const
 /* Settings in FILE hold; :save changes one of them only. */
 static void written_settings_are_kept(const char *const *environment, const char *file)
 {
-    FILE *out = fopen(file, "w");
-
-    fputs("# mine\nfps=5\nhide-columns = top max; log client took\n\n; no colours\n"
-          "theme   = light\nascii = off",
-          out);
-    fclose(out);
+    write_text(file, "# mine\nfps=5\nhide-columns = top max; log client took\n\n; no colours\n"
+                     "theme   = light\nascii = off");
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":set theme mono\r:save\r", "saved in ");
@@ -1015,14 +1024,11 @@ static void written_settings_are_kept(const char *const *environment, const char
 
 TEST(settings_are_saved_on_request)
 {
-    char folder[64], file[128], command[96];
-    const char *environment[] = {command, NULL};
+    char variable[SETTING_BYTES], file[SETTING_BYTES];
+    const char *const environment[] = {variable, NULL};
 
-    snprintf(folder, sizeof(folder), "/tmp/%s-saved", stage_name());
-    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
-    snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
-    unlink(file);
-    stage_open(24, 100, NULL, environment);
+    use_settings(variable, file, "console.ini");
+    stage_open(24, 120, NULL, environment);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":set theme mo\t\r", "theme = mono; :save stores it");
     assert_false(terminal_has_colour(terminal));
@@ -1033,15 +1039,14 @@ TEST(settings_are_saved_on_request)
     TYPE_SHOWS(":set fps\r", "fps = (default)");
     TYPE_SHOWS("5", "CLIENT");
     TYPE_HIDES(":columns -client\r", "CLIENT");
-    TYPE_SHOWS("t:save\r", "saved in /tmp/", "theme, ascii, span, hide-columns");
+    TYPE_SHOWS("t:save\r", "saved in ", "theme, ascii, span, hide-columns");
     /* The fixture's name is saved, because it is not the default. */
     assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"
                                              "hide-columns = log client\n"));
     stage_end_console();
     written_settings_are_kept(environment, file);
     readonly_console_saves_nothing(environment, file);
-    unlink(file);
-    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=/proc/nowhere");
+    snprintf(variable, sizeof(variable), "XDG_CONFIG_HOME=/proc/nowhere");
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":save\r", "cannot write /proc/nowhere/webserverd/console.ini: No such file");
