@@ -116,22 +116,6 @@ static void check(uint64_t now_ns)
 
 /* Failed logins and signs of life */
 
-TEST(bytes_are_numbers_of_failed_logins)
-{
-    static const uint8_t bytes[] = {3, 0, 200};
-    int fd = connect_process();
-
-    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
-    check(BEGIN_NS);
-    assert_int_equal(failed_logins(), 203);
-    assert_int_equal(process.failures, 203);
-    check(BEGIN_NS + 1);
-    assert_int_equal(failed_logins(), 203);
-    close(fd);
-    metrics_process_free(&process);
-    assert_int_equal(process.fd, -1);
-}
-
 /* The socket holds back the rest. */
 TEST(flood_is_read_in_parts)
 {
@@ -146,23 +130,6 @@ TEST(flood_is_read_in_parts)
     check(BEGIN_NS + 2);
     assert_int_equal(failed_logins(), sizeof(bytes));
     close(fd);
-    metrics_process_free(&process);
-}
-
-TEST(only_a_byte_is_a_sign_of_life)
-{
-    int fd = connect_process();
-
-    process.child.heard_ns = BEGIN_NS;
-    check(BEGIN_NS + 1);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS);
-    assert_int_equal(write(fd, "\0", 1), 1);
-    check(BEGIN_NS + 2);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
-    close(fd);
-    check(BEGIN_NS + 3); /* its end of the socket has ended */
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2);
-    assert_int_equal(failed_logins(), 0);
     metrics_process_free(&process);
 }
 
@@ -223,30 +190,6 @@ static pid_t start(void)
     return process.child.pid;
 }
 
-/* Expects that process PID ends with STATUS of wait(2). */
-static void expect_end(pid_t pid, int expected)
-{
-    int status;
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, expected);
-}
-
-TEST(process_runs_until_its_socket_ends)
-{
-    int before = open_descriptors();
-    pid_t pid = start();
-
-    assert_int_equal(shown_pid, pid);
-    assert_int_equal(open_descriptors(), before + 1);
-    start();
-    assert_int_equal(process.child.pid, pid); /* it runs already */
-    metrics_process_free(&process);
-    assert_int_equal(open_descriptors(), before);
-    metrics_process_free(&process);
-    expect_end(pid, 0);
-}
-
 TEST(failed_start_leaves_nothing_open)
 {
     int before = open_descriptors();
@@ -269,60 +212,6 @@ TEST(failed_start_leaves_nothing_open)
     assert_int_equal(process.child.pid, 0);
     assert_int_equal(process.fd, -1);
     assert_int_equal(open_descriptors(), before);
-}
-
-TEST(silent_process_is_killed_once)
-{
-    pid_t pid = start();
-
-    process.child.heard_ns = BEGIN_NS;
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + NS_PER_S);
-    assert_int_equal(event_count(), 0);
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S);
-    assert_int_equal(event_count(), 1);
-    assert_int_equal(process.child.heard_ns, BEGIN_NS + 2 * NS_PER_S);
-    metrics_process_check(&process, 1000, 0, BEGIN_NS + 2 * NS_PER_S + 1);
-    assert_int_equal(event_count(), 1);
-    expect_end(pid, SIGKILL);
-    metrics_process_free(&process);
-}
-
-TEST(end_of_the_process_is_counted)
-{
-    int before = open_descriptors();
-    pid_t pid = start();
-
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    expect_end(pid, SIGKILL);
-    assert_false(metrics_process_ended(&process, NO_PROCESS, "exited"));
-    assert_int_equal(process.child.pid, pid);
-    process.child.started_ns = clock_monotonic_ns(); /* however long that took */
-    assert_true(metrics_process_ended(&process, pid, "was killed"));
-    assert_non_null(strstr(last_event(), " was killed: starting another"));
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(shown_pid, 0);
-    assert_int_equal(process.fd, -1);
-    assert_int_equal(open_descriptors(), before);
-    assert_int_equal(process.child.backoff.failures, 1);
-}
-
-TEST(released_process_ends_without_a_message)
-{
-    pid_t pid = start();
-
-    process.child.backoff.failures = 3;
-    metrics_process_release(&process);
-    assert_int_equal(process.leaving, pid);
-    assert_int_equal(process.child.pid, 0);
-    assert_int_equal(shown_pid, 0);
-    assert_int_equal(process.fd, -1);
-    assert_int_equal(process.child.backoff.failures, 0);
-    expect_end(pid, 0);
-    metrics_process_release(&process); /* without a process the leaving one stays */
-    assert_int_equal(process.leaving, pid);
-    assert_true(metrics_process_ended(&process, pid, "exited"));
-    assert_int_equal(process.leaving, 0);
-    assert_int_equal(event_count(), 0);
 }
 
 /* A process that answers its last requests, and does not look at its socket. */
