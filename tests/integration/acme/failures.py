@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from acme_server import NAME, UNUSED_PORT
-from authority import Problem
+from authority import Problem, openssl
 from harness import expect, expect_in, run, test, until
 
 
@@ -58,6 +58,13 @@ def bad_nonces_are_repeated(bench):
 def error_500_is_followed_by_another_attempt(bench):
     expect_recovery(bench, times(1, "/newOrder", lambda: Problem(500, "serverInternal", "out of order")),
                     "answers 500: out of order (serverInternal)")
+
+
+@test
+def failed_registration_is_followed_by_another(bench):
+    expect_recovery(bench, times(1, "/newAccount", lambda: Problem(400, "malformed", "no account")), "answers 400: no account")
+    expect_recovery(bench, times(1, "/newAccount", b"HTTP/1.1 201 -\r\nReplay-Nonce: n\r\nContent-Length: 2\r\n\r\n{}"),
+                    "answers without the URL of the account")
 
 
 @test
@@ -167,6 +174,33 @@ def unknown_account_is_registered_again(bench):
     with bench.start(authority, acme__state_dir=state) as server:
         server.await_event("accountDoesNotExist")
         server.await_certificate()
+
+
+@test
+def account_belongs_to_its_authority(bench):
+    """One of another authority is not tried."""
+    first, second = bench.authority(), bench.authority()
+    with bench.start(first) as server:
+        server.await_certificate()
+        state = server.state
+    (state / f"{NAME}.pem").unlink()
+    (state / f"{NAME}.json").unlink()
+    with bench.start(second, acme__state_dir=state) as server:
+        server.await_certificate()
+        expect("accountDoesNotExist" in server.output(), False, "requests with the account of the first authority")
+
+
+@test
+def key_that_cannot_be_the_accounts_is_kept(bench):
+    authority = bench.authority()
+    for text in ("no key", openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048").decode()):
+        state = bench.directory / "other_key"
+        state.mkdir(mode=0o700, exist_ok=True)
+        (state / "account.key").write_text(text)
+        with bench.start(authority, acme__state_dir=state) as server:
+            server.await_event("account.key is no private key of kind p256: remove it to make another account")
+            expect((state / "account.key").read_text(), text, "account.key")
+            expect(authority.accounts, {}, "accounts")
 
 
 @test

@@ -21,26 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PID = 4711, NAMES = 2, FLOOD = 100, STATUS = 42 };
+enum { PID = 4711, NAMES = 2, FLOOD = 100 };
 
 static char *names[NAMES] = {"a.example", "b.example"};
-static struct config config = {.acme_names = {names, NAMES},
-                               .acme_user = "own",
-                               .acme_state_dir = "/state",
-                               .acme_ca_file = "",
-                               .acme_directory = "https://ca/dir",
-                               .acme_email = "a@b.example",
-                               .acme_profile = "shortlived",
-                               .acme_eab_kid = "kid",
-                               .acme_eab_key = "c2VjcmV0",
-                               .acme_dns_hook = "",
-                               .acme_deploy_hook = "",
-                               .acme_retry = 2000,
-                               .acme_key = ACME_KEY_RSA2048,
-                               .acme_challenge = ACME_CHALLENGE_TLS_ALPN_01,
-                               .server_user = "www",
-                               .server_group = "www-group",
-                               .server_jail = JAIL_OFF};
+static struct config config = {
+    .acme_names = {names, NAMES}, .acme_user = "own", .acme_dns_hook = "", .acme_deploy_hook = ""};
 static struct acme_setup setup;
 static struct segment segment;
 static _Atomic int32_t shown_pid;
@@ -52,12 +37,7 @@ static struct {
     struct channel *other; /* the end of the process; NULL: closed */
     int starts;
     bool no_memory;     /* calloc() fails */
-    bool forks;         /* with a real process */
     int killed, reaped; /* how often */
-    int certificates;   /* reported as new */
-    int challenges_set; /* messages to the process, as are the next two */
-    struct message_acme_renew renew;
-    struct message_acme_change_key change_key;
 } scene;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
@@ -67,12 +47,10 @@ void *__wrap_calloc(size_t count, size_t size);
 int __wrap_kill(pid_t pid, int number);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
-pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_socketpair(int domain, int type, int protocol, int fds[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
 ssize_t __wrap_readlink(const char *path, char *text, size_t size);
-int __wrap_fexecve(int fd, char *const argv[], char *const envp[]);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -99,13 +77,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
-    (void)owner, (void)length, (void)fd;
-    if (kind == MESSAGE_ACME_CHALLENGE_SET)
-        scene.challenges_set++;
-    else if (kind == MESSAGE_ACME_RENEW)
-        memcpy(&scene.renew, data, sizeof(scene.renew));
-    else if (kind == MESSAGE_ACME_CHANGE_KEY)
-        memcpy(&scene.change_key, data, sizeof(scene.change_key));
+    (void)owner, (void)kind, (void)data, (void)length, (void)fd;
 }
 
 static void on_fault(void *owner, const char *what)
@@ -118,7 +90,7 @@ static void on_fault(void *owner, const char *what)
 pid_t __wrap_fork(void)
 {
     scene.starts++;
-    return scene.forks ? __real_fork() : PID;
+    return PID;
 }
 
 /* The second end is that of the process. */
@@ -142,46 +114,9 @@ ssize_t __wrap_readlink(const char *path, char *text, size_t size)
     return snprintf(text, size, "%s/sbin/webserverd (deleted)", own_directory);
 }
 
-/* Of the file that is executed, and its options. */
-int __wrap_fexecve(int fd, char *const argv[], char *const envp[])
-{
-    struct stat status;
-    char text[1024] = "", channel[16];
-    bool open;
-
-    (void)envp;
-    open = fcntl(atoi(argv[2]), F_GETFD) == 0;
-    snprintf(channel, sizeof(channel), "%d", setup.command_fd);
-    for (int i = 0; argv[i] != NULL; i++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
-                 strcmp(argv[i], channel) == 0 ? "CHANNEL" : argv[i]);
-    if (open && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        strcmp(text, "webserverd: acme --channel CHANNEL --user own --group  "
-                     "--state-dir /state --ca-file  --directory https://ca/dir --email a@b.example "
-                     "--retry-ms 2000 --profile shortlived --eab-kid kid --no-jail --rsa2048 "
-                     "--challenge tls-alpn-01 "
-                     "-- a.example b.example ") == 0)
-        _exit(STATUS);
-    fprintf(stderr, "executed: %s\n", text);
-    errno = ENOEXEC;
-    return -1;
-}
-
-static void on_renewed(void *context)
-{
-    assert_ptr_equal(context, &scene);
-    scene.certificates++;
-}
-
-static void after_fork(void *context)
-{
-    if (context != &names)
-        _exit(EXIT_FAILURE);
-}
-
 static void start(void)
 {
-    acme_process_start(&scene.process, &setup, after_fork, &names);
+    acme_process_start(&scene.process, &setup, NULL, NULL);
 }
 
 /* Installs the program below own_directory. */
@@ -204,9 +139,7 @@ static int begin(void **state)
         .child = {.name = "ACME process", .shown_pid = &shown_pid, .deaths = &deaths},
         .program_fd = -1,
         .base = scene.base,
-        .segment = &segment,
-        .renewed = on_renewed,
-        .context = &scene};
+        .segment = &segment};
     setup = (struct acme_setup){.config = &config};
     config.acme_names.count = NAMES;
     events_forget();
@@ -266,14 +199,6 @@ static void report_event(const char *text)
     report(MESSAGE_ACME_EVENT, event, sizeof(*event) + strlen(text) + 1);
 }
 
-static void report_key_change(uint32_t number, const char *error)
-{
-    struct message_acme_key_changed changed = {.change = number};
-
-    strcpy(changed.error, error);
-    report(MESSAGE_ACME_KEY_CHANGED, &changed, sizeof(changed));
-}
-
 static uint64_t metric(enum metric number)
 {
     return metric_get(segment_master(&segment)->metrics, number);
@@ -311,27 +236,6 @@ TEST(events_are_logged_up_to_a_number_each_second)
     assert_int_equal(scene.killed, 0);
 }
 
-TEST(plan_of_a_name_is_kept)
-{
-    const struct acme_plan *plan = scene.process.plan;
-
-    assert_false(plan[1].known);
-    report_plan(&(struct message_acme_plan){.name = 1,
-                                            .failures = 3,
-                                            .renewal = 4,
-                                            .next_s = 5,
-                                            .refused_until_s = 6,
-                                            .error = "reason"});
-    assert_true(plan[1].known);
-    assert_int_equal(plan[1].failures, 3);
-    assert_int_equal(plan[1].renewal_ended, 4);
-    assert_int_equal(plan[1].next_s, 5);
-    assert_int_equal(plan[1].refused_until_s, 6);
-    assert_string_equal(plan[1].error, "reason");
-    assert_string_equal(plan[1].name, "b.example");
-    assert_false(plan[0].known);
-}
-
 TEST(only_attempts_are_counted)
 {
     report_plan(&(struct message_acme_plan){.failures = 1}); /* from before the process started */
@@ -343,22 +247,6 @@ TEST(only_attempts_are_counted)
     report_plan(&(struct message_acme_plan){.attempted = 1, .failures = 2});
     assert_int_equal(metric(METRIC_certificate_attempts), 2);
     assert_int_equal(metric(METRIC_certificate_failures), 1);
-}
-
-TEST(workers_answer_a_challenge_from_then_on)
-{
-    struct challenge_copy copy;
-
-    publish_challenge();
-    assert_true(segment_read_challenge(&segment, &copy));
-    assert_int_equal(copy.kind, CHALLENGE_TLS_ALPN_01);
-    assert_string_equal(copy.name, "b.example"); /* not from the message */
-    assert_string_equal(copy.token, "token");
-    assert_string_equal(copy.thumbprint, "thumb");
-    assert_int_equal(scene.challenges_set, 1);
-    report_challenge(&(struct message_acme_challenge){.name = 1});
-    assert_false(challenge_is_pending());
-    assert_int_equal(scene.challenges_set, 2);
 }
 
 static void assert_killed_for(const char *fault)
@@ -382,95 +270,7 @@ TEST(challenge_of_an_unknown_name_is_a_fault)
     assert_false(challenge_is_pending());
 }
 
-TEST(new_certificate_is_passed_on)
-{
-    report(MESSAGE_ACME_CERTIFICATE, &(struct message_acme_certificate){1},
-           sizeof(struct message_acme_certificate));
-    assert_true(scene.process.plan[1].deploys);
-    assert_int_equal(scene.certificates, 1);
-}
-
-TEST(any_message_is_a_sign_of_life)
-{
-    scene.process.child.heard_ns = 0;
-    report(MESSAGE_ACME_ALIVE, NULL, 0);
-    assert_true(scene.process.child.heard_ns > 0);
-    scene.process.child.heard_ns = 0;
-    report_event("hello");
-    assert_true(scene.process.child.heard_ns > 0);
-    assert_int_equal(scene.certificates, 0);
-}
-
 /* Requests of the master */
-
-static uint32_t renew(uint32_t name)
-{
-    uint32_t number = acme_process_renew(&scene.process, name);
-
-    channel_read_all(scene.other);
-    return number;
-}
-
-TEST(renewal_is_joined_until_it_has_ended)
-{
-    const struct acme_plan *plan = scene.process.plan;
-
-    assert_int_equal(renew(1), 1);
-    assert_int_equal(scene.renew.name, 1);
-    assert_int_equal(scene.renew.renewal, 1);
-    assert_int_equal(plan[1].renewal, 1);
-    assert_true(plan[1].renewal_ns > 0);
-    assert_int_equal(renew(0), 2);
-    assert_int_equal(scene.renew.name, 0);
-    assert_int_equal(renew(1), 1);
-    assert_int_equal(scene.renew.renewal, 2); /* nothing was sent */
-    report_plan(&(struct message_acme_plan){.name = 1, .renewal = 1});
-    assert_int_equal(renew(1), 3);
-    assert_int_equal(scene.renew.renewal, 3);
-}
-
-static uint32_t change_key(void)
-{
-    uint32_t number = acme_process_change_key(&scene.process);
-
-    channel_read_all(scene.other);
-    return number;
-}
-
-TEST(key_change_is_joined_until_it_has_ended)
-{
-    const struct acme_key_change *change = &scene.process.key_change;
-
-    assert_int_equal(change_key(), 1);
-    assert_int_equal(scene.change_key.change, 1);
-    assert_int_equal(change->number, 1);
-    assert_true(change->since_ns > 0);
-    scene.change_key.change = 0;
-    assert_int_equal(change_key(), 1);
-    assert_int_equal(scene.change_key.change, 0); /* nothing was sent */
-    report_key_change(1, "reason");
-    assert_int_equal(change->ended, 1);
-    assert_string_equal(change->error, "reason");
-    assert_int_equal(change_key(), 2);
-    assert_int_equal(scene.change_key.change, 2);
-    report_key_change(2, "");
-    assert_string_equal(change->error, "");
-}
-
-TEST(without_a_process_nothing_is_requested)
-{
-    scene.process.child.pid = 0;
-    assert_int_equal(renew(0), 0);
-    assert_int_equal(change_key(), 0);
-    assert_int_equal(scene.renew.renewal, 0);
-    assert_int_equal(scene.change_key.change, 0);
-}
-
-TEST(name_that_is_not_configured_cannot_be_renewed)
-{
-    assert_int_equal(renew(NAMES), 0);
-    assert_int_equal(scene.renew.renewal, 0);
-}
 
 /* The next process gets requests; none waits for what this one did not receive. */
 TEST(request_that_cannot_be_sent_is_not_awaited)
@@ -486,26 +286,11 @@ TEST(request_that_cannot_be_sent_is_not_awaited)
 
 /* Start and end */
 
-static void end_process_of(pid_t pid)
-{
-    assert_true(acme_process_ended(&scene.process, pid, "exited"));
-    close_other();
-    scene.process.child.backoff = (struct backoff){0}; /* over */
-}
-
 static void end_process(void)
 {
-    end_process_of(PID);
-}
-
-TEST(process_that_runs_is_not_started_again)
-{
-    start();
-    assert_int_equal(scene.starts, 1);
-    end_process();
-    scene.process.child.backoff = (struct backoff){.failures = 1, .not_before_ns = UINT64_MAX};
-    start();
-    assert_int_equal(scene.starts, 1);
+    assert_true(acme_process_ended(&scene.process, PID, "exited"));
+    close_other();
+    scene.process.child.backoff = (struct backoff){0}; /* over */
 }
 
 TEST(new_process_knows_nothing_of_the_last_one)
@@ -513,8 +298,8 @@ TEST(new_process_knows_nothing_of_the_last_one)
     for (int i = 0; i < FLOOD; i++)
         report_event("flood");
     report_plan(&(struct message_acme_plan){.name = 0});
-    assert_int_equal(renew(1), 1);
-    assert_int_equal(change_key(), 1);
+    assert_int_equal(acme_process_renew(&scene.process, 1), 1);
+    assert_int_equal(acme_process_change_key(&scene.process), 1);
     end_process();
     config.acme_names.count = 1;
     start();
@@ -525,8 +310,8 @@ TEST(new_process_knows_nothing_of_the_last_one)
     report_event("hello");
     assert_string_equal(last_event(), "ACME: hello");
     assert_int_equal(scene.process.key_change.number, 0);
-    assert_int_equal(renew(0), 2); /* each has another number */
-    assert_int_equal(change_key(), 2);
+    assert_int_equal(acme_process_renew(&scene.process, 0), 2); /* each has another number */
+    assert_int_equal(acme_process_change_key(&scene.process), 2);
 }
 
 TEST(start_without_memory_fails_and_is_repeated_later)
@@ -543,28 +328,6 @@ TEST(start_without_memory_fails_and_is_repeated_later)
     start();
     assert_int_equal(scene.starts, 2);
     assert_int_equal(scene.process.plan_count, NAMES);
-}
-
-static int status_of_real_process(void)
-{
-    int status;
-
-    scene.forks = true;
-    start();
-    assert_int_equal(__real_waitpid(scene.process.child.pid, &status, 0), scene.process.child.pid);
-    scene.forks = false;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-TEST(program_gets_its_settings_and_descriptors)
-{
-    end_process();
-    assert_int_equal(status_of_real_process(), STATUS);
-    end_process_of(scene.process.child.pid);
-    config.acme_email = "";
-    assert_int_equal(status_of_real_process(), EXIT_FAILURE);
-    assert_string_equal(last_event(), "cannot execute webserverd-acme: Exec format error");
-    config.acme_email = "a@b.example";
 }
 
 /* A file that is replaced meanwhile is not executed. */
@@ -593,22 +356,6 @@ TEST(program_is_beside_the_server_or_in_libexec)
     scene.process.child.backoff = (struct backoff){0};
     start();
     assert_int_equal(scene.starts, 2);
-}
-
-TEST(end_of_the_process_is_counted)
-{
-    publish_challenge();
-    assert_false(acme_process_ended(&scene.process, PID + 1, "exited"));
-    assert_int_equal(scene.process.child.pid, PID);
-    assert_true(challenge_is_pending());
-    assert_int_equal(event_count(), 0);
-    assert_true(acme_process_ended(&scene.process, PID, "was killed"));
-    assert_int_equal(event_count(), 1);
-    assert_non_null(
-        strstr(last_event(), "the ACME process (pid 4711) was killed: starting another"));
-    assert_int_equal(scene.process.child.pid, 0);
-    assert_null(scene.process.child.channel);
-    assert_false(challenge_is_pending());
 }
 
 TEST(last_messages_are_received)
@@ -647,18 +394,4 @@ TEST(free_leaves_process_and_challenge)
     assert_true(challenge_is_pending());
     channel_read_all(scene.other);
     assert_int_equal(channel_send(scene.other, MESSAGE_ACME_ALIVE, NULL, 0, -1, false), -1);
-}
-
-TEST(silent_process_is_killed_once)
-{
-    scene.process.child.heard_ns = NS_PER_S;
-    acme_process_check(&scene.process, 1000, 0, 2 * NS_PER_S);
-    assert_int_equal(scene.killed, 0);
-    acme_process_check(&scene.process, 1000, 2 * NS_PER_S, 3 * NS_PER_S);
-    assert_int_equal(scene.killed, 0);
-    acme_process_check(&scene.process, 1000, 0, 3 * NS_PER_S);
-    assert_int_equal(scene.killed, 1);
-    assert_non_null(strstr(last_event(), "has given no sign of life for 2 s"));
-    acme_process_check(&scene.process, 1000, 0, 4 * NS_PER_S);
-    assert_int_equal(scene.killed, 1);
 }
