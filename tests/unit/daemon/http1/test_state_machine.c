@@ -10,13 +10,10 @@
 #include "daemon/worker/internal.h"
 #include "scene.h"
 #include "tests/test.h"
-#include "tests/unit/mailbox_items.h"
 #include "tests/unit/own_directory.h"
 
 #include <poll.h>
 #include <stdio.h>
-
-enum { BIG_BODY = 5000 };
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -32,9 +29,11 @@ static const struct {
     {                                                                                              \
         target, "GET " target " HTTP/1.1\r\nHost: h\r\n\r\n"                                       \
     }
-    TARGET("/a"), TARGET("/b"), TARGET("/g"), TARGET("/p"), TARGET("/big"),
+    TARGET("/a"),
+    TARGET("/b"),
+    TARGET("/g"),
+    TARGET("/p"),
 };
-static size_t big_length;        /* of the response to a request for /big */
 static unsigned begun_http2;     /* connections */
 static struct connection second; /* where the address of a second connection matters */
 
@@ -76,7 +75,7 @@ static ssize_t read_input(struct connection *connection, void *buffer, size_t le
     return read_error != 0 ? -1 : 0;
 }
 
-/* A file whose content is its target; /big has BIG_BODY bytes instead. */
+/* A file whose content is its target. */
 static void put_file(const char *target)
 {
     char path[64];
@@ -85,11 +84,7 @@ static void put_file(const char *target)
     snprintf(path, sizeof(path), "%s%s", own_directory, target);
     file = fopen(path, "w");
     assert_non_null(file);
-    if (strcmp(target, "/big") == 0)
-        for (int i = 0; i < BIG_BODY; i++)
-            fputc('.', file);
-    else
-        fputs(target, file);
+    fputs(target, file);
     fclose(file);
 }
 
@@ -156,7 +151,6 @@ static int begin(void **state)
         put_file(targets[i].target);
         receive(targets[i].request);
         assert_memory_equal(scene.taken, "HTTP/1.1 200 ", 13);
-        big_length = scene.length;
         scene.length = 0;
     }
     scene.writes = 0;
@@ -196,32 +190,23 @@ static void ready(short what)
     http1_protocol.ready(connection_of_scene()->fd, what, connection_of_scene());
 }
 
-/* The client sends TEXT, and the iteration of the loop ends. */
-static void begin_to_receive(const char *text)
+/* The client sends TEXT, the iteration of the loop ends, and the offload jobs are done. */
+static void receive(const char *text)
 {
     input = (struct span){text, strlen(text)};
     ready(EV_READ);
     loop_serve_ahead(&scene.loop);
-}
-
-/* The same, and the offload jobs are done. */
-static void receive(const char *text)
-{
-    begin_to_receive(text);
     finish_jobs();
 }
 
 /*
  * What was sent: of each response "STATUS;" with the content before the semicolon if it is 200.
- * Dots are the end of /big.
  */
 static void summarise(char *summary, size_t size)
 {
     const char *at = scene.taken, *end = scene.taken + scene.length;
 
     *summary = '\0';
-    while (at < end && *at == '.')
-        at++;
     while (at < end) {
         size_t used = strlen(summary);
         const char *body = memmem(at, (size_t)(end - at), "\r\n\r\n", 4), *length;
@@ -235,10 +220,7 @@ static void summarise(char *summary, size_t size)
         at = body + 4 + bytes;
         assert_true(at <= end);
         snprintf(summary + used, size - used, "%d%s%.*s;", status, status == 200 ? " " : "",
-                 status != 200 ? 0
-                 : bytes < 100 ? bytes
-                               : 4,
-                 bytes == BIG_BODY ? "/big" : body + 4);
+                 status == 200 ? bytes : 0, body + 4);
     }
 }
 
@@ -280,81 +262,6 @@ TEST(requests_of_one_read_are_served_in_order)
     assert_null(connection_of_scene()->unserved);
 }
 
-TEST(head_in_pieces_is_served_when_complete)
-{
-    static const char text[] = REQUEST("/a") REQUEST("/b");
-
-    for (size_t cut = strlen(REQUEST("/a")) + 1; cut < strlen(text); cut++) {
-        char first[sizeof(text)];
-
-        snprintf(first, sizeof(first), "%.*s", (int)cut, text);
-        receive(first);
-        expect_sent(REPLY("/a"));
-        expect_wait(EV_READ, DEADLINE_HEADER);
-        receive(text + cut);
-        expect_sent(REPLY("/b"));
-        expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-        assert_null(connection_of_scene()->unserved);
-        assert_int_equal(scene.http1->scanned, 0);
-    }
-    assert_int_equal(scene_metric(METRIC_bytes_received) % strlen(text), 0);
-}
-
-TEST(empty_line_before_a_request_is_skipped)
-{
-    receive("\r\n");
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-    receive(REQUEST("/a"));
-    expect_sent(REPLY("/a"));
-}
-
-TEST(new_connection_is_served_at_once)
-{
-    input = SPAN(REQUEST("/a"));
-    http1_protocol.accepted(connection_of_scene());
-    expect_sent(REPLY("/a"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-}
-
-TEST(malformed_head_is_rejected_and_the_rest_discarded)
-{
-    receive("GET /\r\n\r\n" REQUEST("/a"));
-    expect_sent("400;");
-    expect_wait(EV_READ, DEADLINE_LINGER);
-    receive(REQUEST("/b"));
-    expect_sent("");
-    read_error = 0;
-    ready(EV_READ);
-    expect_closed();
-}
-
-TEST(bytes_after_the_last_request_delay_the_close)
-{
-    receive("GET /a HTTP/1.0\r\n\r\n" REQUEST("/b"));
-    expect_sent(REPLY("/a"));
-    assert_int_equal(scene.next, WRITE_NEXT_END);
-    expect_wait(EV_READ, DEADLINE_LINGER);
-    assert_null(connection_of_scene()->unserved);
-}
-
-TEST(last_request_closes)
-{
-    receive("GET /a HTTP/1.0\r\n\r\n");
-    expect_sent(REPLY("/a"));
-    expect_closed();
-}
-
-TEST(request_waits_for_its_job)
-{
-    put_file("/c");
-    begin_to_receive(REQUEST("/c") REQUEST("/b"));
-    expect_sent("");
-    expect_wait(0, DEADLINE_NONE);
-    finish_jobs();
-    expect_sent(REPLY("/c") REPLY("/b"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-}
-
 /* --- Reading ahead --- */
 
 TEST(next_connection_is_read_before_the_first_is_served)
@@ -387,28 +294,6 @@ TEST(what_was_read_ahead_is_served_once)
 }
 
 /* --- The end of the input --- */
-
-static void check_end(const char *before, int error, bool reset)
-{
-    finish(NULL);
-    assert_int_equal(begin(NULL), 0);
-    if (before[0] != '\0')
-        receive(before);
-    read_error = error;
-    ready(EV_READ);
-    expect_closed();
-    assert_int_equal(scene_metric(METRIC_connections_reset), reset);
-}
-
-TEST(end_of_input_closes)
-{
-    static const char *const before[] = {"", "GET", WITH_BODY};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(before); i++) {
-        check_end(before[i], 0, false);
-        check_end(before[i], ECONNRESET, true);
-    }
-}
 
 TEST(read_without_bytes_changes_nothing)
 {
@@ -458,21 +343,6 @@ TEST(rest_without_memory_closes)
 
 /* --- Bodies --- */
 
-TEST(body_in_pieces_precedes_the_response)
-{
-    receive(WITH_BODY "b");
-    expect_wait(EV_READ, DEADLINE_BODY);
-    assert_false(http1_protocol.is_between_requests(connection_of_scene()));
-    receive("od");
-    expect_sent("");
-    expect_wait(EV_READ, DEADLINE_BODY);
-    receive("y" REQUEST("/a"));
-    expect_sent(REPLY("/p") REPLY("/a"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-    assert_true(http1_protocol.is_between_requests(connection_of_scene()));
-    assert_int_equal(scene_metric(METRIC_bytes_received), strlen(WITH_BODY "body" REQUEST("/a")));
-}
-
 TEST(continue_is_sent_when_the_client_takes_it)
 {
     static const char get[] =
@@ -500,56 +370,12 @@ TEST(continue_is_sent_when_the_client_takes_it)
     method " /g HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\nExpect: 100-continue\r\n\r\n"
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
-TEST(body_that_has_begun_needs_no_continue)
-{
-    receive(EXPECTING("GET", "4") "b");
-    expect_sent("");
-    expect_wait(EV_READ, DEADLINE_BODY);
-    receive("ody");
-    expect_sent(REPLY("/g"));
-}
-
 TEST(continue_that_is_cut_closes)
 {
     scene.room = strlen(CONTINUE) - 1;
     receive(EXPECTING("GET", "4"));
     expect_closed();
     assert_int_equal(scene_metric(METRIC_bytes_sent), strlen(CONTINUE) - 1);
-}
-
-/* The final status follows at once, and the client may send the body or not. */
-TEST(method_without_support_gets_no_continue)
-{
-    receive(EXPECTING("POST", "4") "body");
-    expect_sent("405;");
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-    receive(EXPECTING("POST", "4"));
-    expect_sent("405;");
-    expect_wait(EV_READ, DEADLINE_LINGER);
-}
-
-TEST(malformed_body_is_rejected)
-{
-    static const struct {
-        const char *before, *after, *sent;
-    } cases[] = {
-        {"GET /g HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n", NULL, "413;"},
-        {"GET /g HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx", NULL, "400;"},
-        {"GET /g HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n", "xyz", "400;"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        receive(cases[i].before);
-        if (cases[i].after != NULL) {
-            expect_sent("");
-            expect_wait(EV_READ, DEADLINE_BODY);
-            receive(cases[i].after);
-        }
-        expect_sent(cases[i].sent);
-        expect_wait(EV_READ, DEADLINE_LINGER);
-        finish(state);
-        assert_int_equal(begin(state), 0);
-    }
 }
 
 TEST(body_without_memory_is_503)
@@ -602,22 +428,6 @@ TEST(timeout_restarts_after_each_64_kib)
 
 /* --- Unsent responses --- */
 
-TEST(rest_of_a_response_precedes_the_next)
-{
-    scene.room = big_length - 2;
-    receive(REQUEST("/big") REQUEST("/b"));
-    expect_wait(EV_WRITE, DEADLINE_SEND);
-    assert_false(http1_protocol.is_between_requests(connection_of_scene()));
-    ready(EV_WRITE);
-    expect_wait(EV_WRITE, DEADLINE_SEND);
-    assert_non_null(scene.http1->connection.unsent);
-    scene.length = 0;
-    scene.room = SIZE_MAX;
-    ready(EV_WRITE);
-    expect_sent(REPLY("/b"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-}
-
 TEST(rest_that_fails_closes)
 {
     scene.room = 1;
@@ -646,7 +456,7 @@ TEST(failure_during_a_job_waits_for_it)
     scene.error = EPIPE;
     client->jobs_out = 1;
     client->linger_wanted = true;
-    receive(REQUEST("/big") REQUEST("/b"));
+    receive(REQUEST("/a") REQUEST("/b"));
     expect_wait(0, DEADLINE_NONE);
     assert_null(connection_of_scene()->unserved);
     client->jobs_out = 0;
@@ -675,19 +485,6 @@ static void fill_ring(bool full)
     atomic_store(&scene.ring.words->head, full ? scene.ring.capacity : 0);
 }
 
-TEST(request_waits_for_space_in_the_log)
-{
-    fill_ring(true);
-    receive(REQUEST("/a"));
-    expect_sent("");
-    expect_wait(0, DEADLINE_NONE);
-    assert_true(connection_of_scene()->log_blocked);
-    fill_ring(false);
-    connections_retry_log(&scene.loop);
-    expect_sent(REPLY("/a"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-}
-
 TEST(adopted_response_waits_for_space_in_the_log)
 {
     scene.room = 1;
@@ -712,15 +509,6 @@ static void time_out(void)
     http1_protocol.timed_out(connection_of_scene());
 }
 
-TEST(idle_connection_times_out_silently)
-{
-    receive(REQUEST("/a"));
-    expect_sent(REPLY("/a"));
-    time_out();
-    expect_sent("");
-    expect_closed();
-}
-
 /* A client cannot extend the time for a head by sending it slowly. */
 TEST(each_head_has_a_time_of_its_own)
 {
@@ -736,22 +524,6 @@ TEST(each_head_has_a_time_of_its_own)
     expect_sent(REPLY("/a"));
     expect_wait(EV_READ, DEADLINE_HEADER);
     assert_int_equal(connection->deadline_from_ns, *now_ns);
-}
-
-TEST(late_head_is_408)
-{
-    static const struct {
-        const char *text, *reply;
-    } cases[] = {{"GET /a HTTP/1.1\r\nHost", "408;"}, {"GET /a HT", "408;"}};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        receive(cases[i].text);
-        time_out();
-        expect_sent(cases[i].reply);
-        expect_wait(EV_READ, DEADLINE_LINGER);
-        finish(state);
-        assert_int_equal(begin(state), 0);
-    }
 }
 
 TEST(late_head_of_a_slow_reader_is_408_later)
@@ -775,14 +547,6 @@ TEST(late_head_of_a_lost_client_closes)
     expect_closed();
 }
 
-TEST(late_body_is_408)
-{
-    receive(WITH_BODY "bod");
-    time_out();
-    expect_sent("408;");
-    expect_wait(EV_READ, DEADLINE_LINGER);
-}
-
 TEST(late_head_without_space_in_the_log_closes)
 {
     receive("GET");
@@ -793,37 +557,6 @@ TEST(late_head_without_space_in_the_log_closes)
 }
 
 /* --- Moving --- */
-
-/* As another thread does: takes the connection that has been handed over. */
-static void adopt(void)
-{
-    assert_ptr_equal(mailbox_next(&scene.main), &connection_of_scene()->item);
-    assert_null(mailbox_next(&scene.main));
-    scene.loop.mode = THREAD_SERVING;
-    connection_adopt(&scene.loop, connection_of_scene());
-}
-
-TEST(moving_thread_hands_the_connection_over)
-{
-    receive("GET /a");
-    scene.loop.mode = THREAD_MOVING;
-    http1_protocol.resume(connection_of_scene());
-    adopt();
-    expect_wait(EV_READ, DEADLINE_HEADER);
-}
-
-TEST(rest_of_a_response_is_sent_by_the_next_thread)
-{
-    scene.room = 1;
-    receive(REQUEST("/a"));
-    scene.room = SIZE_MAX;
-    scene.loop.mode = THREAD_MOVING;
-    http1_protocol.resume(connection_of_scene());
-    assert_int_equal(scene.length, 1);
-    adopt();
-    expect_sent(REPLY("/a"));
-    expect_wait(EV_READ, DEADLINE_KEEPALIVE);
-}
 
 /* --- HTTP/2 --- */
 
@@ -851,29 +584,6 @@ static const struct connection_protocol http2 = {.connection_bytes =
                                                  .accepted = accept_http2,
                                                  .moved = move_http2};
 
-TEST(preface_begins_http2)
-{
-    const struct read_buffer *unserved;
-
-    scene.loop.http2 = &http2;
-    for (size_t cut = 1; cut < strlen(PREFACE); cut++) {
-        char first[sizeof(PREFACE)];
-
-        snprintf(first, sizeof(first), "%.*s", (int)cut, PREFACE);
-        receive(first);
-        expect_wait(EV_READ, DEADLINE_HEADER);
-        assert_int_equal(begun_http2, cut - 1);
-        input = (struct span){&PREFACE "frames"[cut], strlen(PREFACE "frames") - cut};
-        ready(EV_READ);
-        assert_int_equal(begun_http2, cut);
-        unserved = connection_of_scene()->unserved;
-        assert_int_equal(unserved->length, 6);
-        assert_memory_equal(unserved->bytes, "frames", 6);
-        read_buffer_keep(&connection_of_scene()->unserved, NULL, 0);
-    }
-    expect_sent("");
-}
-
 TEST(preface_without_memory_closes)
 {
     static const char *const sent[] = {PREFACE, PREFACE "frames"};
@@ -888,26 +598,6 @@ TEST(preface_without_memory_closes)
         finish(state);
         assert_int_equal(begin(state), 0);
     }
-}
-
-static void preface_is_rejected(void)
-{
-    receive(PREFACE);
-    assert_int_equal(begun_http2, 0);
-    expect_sent("505;");
-}
-
-TEST(preface_is_rejected_if_http2_is_off)
-{
-    preface_is_rejected();
-}
-
-TEST(preface_after_a_request_is_rejected)
-{
-    scene.loop.http2 = &http2;
-    receive(REQUEST("/a"));
-    expect_sent(REPLY("/a"));
-    preface_is_rejected();
 }
 
 TEST(connection_without_promised_preface_closes)
