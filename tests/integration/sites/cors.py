@@ -61,6 +61,7 @@ def responses_have_the_fields_of_their_origin(bench):
                 ("/fonts/f.woff", None, "x", 200, {"allow-origin": "*"}), ("/fontsize", ORIGIN, "x", 404, {}),
                 ("/data/d", ORIGIN, "x", 200, permitted), ("/data/d", "http://localhost:3000", "x", 200, local),
                 ("/data/d", None, "x", 200, refused), ("/data/d", "null", "x", 200, refused),
+                ("/data/d", "https://WWW.example.org", "x", 200, refused), ("/data/d", f"{ORIGIN}.", "x", 200, refused),
                 ("/data/d", "https://www.example.org.evil", "x", 200, refused),
                 ("/data/d", "https://www.example.or", "x", 200, refused), ("/data/d", "*", "x", 200, refused),
                 ("/data/d", "http://www.example.org", "x", 200, refused),
@@ -74,6 +75,8 @@ def responses_have_the_fields_of_their_origin(bench):
                 for version in VERSIONS:
                     response = send(server, target, origin, host=host, version=version)
                     expect((response.status, fields(response)), (status, wanted), f"{target} {origin} {host}, HTTP/{version}")
+        expect(fields(send(server, "/data/d", ORIGIN, f"Origin: {ORIGIN}")), refused, "two fields")
+        expect(fields(send(server, "/data/d", ORIGIN, method="OPTIONS")), permitted, "OPTIONS without a method that it asks for")
         for lines, method, status in ((["Range: bytes=0-1"], "GET", 206), (["If-None-Match: *"], "GET", 304), ([], "HEAD", 200)):
             response = send(server, "/data/d", ORIGIN, *lines, method=method)
             expect((response.status, fields(response)), (status, permitted), f"{method} {lines}")

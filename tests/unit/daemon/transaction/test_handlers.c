@@ -1,6 +1,6 @@
 /*
  * The handlers and who may have their responses, from outside: redirects, the challenge of ACME,
- * arithmetic, listings, passwords of [access] and origins of [cors].
+ * arithmetic, listings and passwords of [access].
  */
 #include "tests/unit/own_site.h"
 
@@ -9,12 +9,9 @@
 #define BASIC(base64) "Authorization: Basic " base64 "\r\n"
 #define ANN_RIGHT     BASIC("YW5uOnNlY3JldA==") /* ann:secret */
 #define ANN_WRONG     BASIC("YW5uOndyb25n")     /* ann:wrong */
-#define BEN_RIGHT     BASIC("YmVuOnNlY3JldA==") /* ben:secret, who does not exist */
-#define ORIGIN        "Origin: https://a.example\r\n"
-#define ASKS          "Access-Control-Request-Method: PUT\r\n"
 #define CHALLENGE     "/.well-known/acme-challenge/"
 
-enum { LOCATION_MAX = 6 * 1024, NOTE_LOCATION_MAX = 1024, FAILURES_A_MINUTE = 2 };
+enum { LOCATION_MAX = 6 * 1024 };
 
 static int set_up(void **state)
 {
@@ -22,29 +19,11 @@ static int set_up(void **state)
     own_site_make();
     own_site_put_text("../users",
                       "ann:$5$rounds=1000$salt$CCvcOM6b7TEJDPb37Aec/9UpOg4QhPNAxPpL9ZzjTB7\n");
-    own_site_open(
-        "[files]\nautoindex = on\nerror_pages =\n[cache]\nprecompressed = "
-        "off\n[arithmetic]\nenabled = on\n[limits]\nfailed_logins = 2\n"
-        "[redirect]\n/old/* = 308 /new?a&b\n/blog/* = 307 https://blog.example/*\n"
-        "/keep = 301 /new\nhttp /secure/* = 308 https:\n/gone/* = 410\n"
-        "[access /private]\nusers = users\nrealm = own\n"
-        "[cors /any]\norigins = *\n"
-        "[cors /api]\norigins = https://a.example, http://b.example:8080, https://c.example\n"
-        "methods = GET, OPTIONS\nfields = X-One, X-Two\nexpose = Content-Range, ETag\n"
-        "credentials = on\nmax_age = 0\n"
-        "[cors /plain]\norigins = https://a.example\n");
-    return 0;
-}
-
-static int set_up_with_fallback(void **state)
-{
-    (void)state;
-    own_site_make();
-    own_site_put_text("app.html", "app");
-    own_site_put_text(".secret", "secret");
-    own_site_put_text("file", "file");
-    own_site_open("[files]\nerror_pages =\nfallback = /app.html\n[redirect]\n"
-                  "/file/* = try file /app.html 410\n/passed = pass\n/* = try file 410\n");
+    own_site_open("[files]\nautoindex = on\nerror_pages =\n[cache]\nprecompressed = "
+                  "off\n[arithmetic]\nenabled = on\n"
+                  "[redirect]\n/old/* = 308 /new?a&b\n/blog/* = 307 https://blog.example/*\n"
+                  "/keep = 301 /new\nhttp /secure/* = 308 https:\n/gone/* = 410\n"
+                  "[access /private]\nusers = users\n");
     return 0;
 }
 
@@ -109,22 +88,6 @@ TEST(redirects_lead_to_their_targets)
             fail_msg("%s: %d", cases[i].request, answer.status);
         assert_string_equal(own_site_field("Location"), cases[i].location);
     }
-}
-
-TEST(note_of_a_redirect_has_a_link_unless_it_is_long)
-{
-    get("/old/x");
-    assert_string_equal(
-        answer.body,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
-        "<title>308 Permanent Redirect</title></head>\n<body><h1>308 Permanent Redirect</h1>"
-        "<p><a href=\"/new?a&amp;b\">The new URL</a></p></body>\n</html>\n");
-    assert_string_equal(own_site_field("Content-Type"), "text/html; charset=utf-8");
-    assert_int_equal(get(long_target("/keep?", NOTE_LOCATION_MAX - strlen("/new?"))), 301);
-    assert_non_null(strstr(answer.body, "<a href="));
-    assert_int_equal(get(long_target("/keep?", NOTE_LOCATION_MAX - strlen("/new?") + 1)), 301);
-    assert_null(strstr(answer.body, "href"));
-    assert_non_null(strstr(answer.body, "<h1>301 Moved Permanently</h1></body>"));
 }
 
 TEST(location_that_is_too_long_is_414)
@@ -250,54 +213,7 @@ TEST(arithmetic_is_exact_and_says_why_a_query_is_invalid)
         assert_int_equal(get(i == 0 ? "/arithmetic/root?n=4" : "/arithmetic/"), 404);
 }
 
-TEST(arithmetic_answers_in_json_if_that_is_preferred)
-{
-    own_site_get("/arithmetic/cube?n=-3", "Accept: application/json\r\n");
-    assert_string_equal(answer.body, "{\"function\":\"cube\",\"n\":-3,\"result\":-27}\n");
-    assert_string_equal(own_site_field("Content-Type"), "application/json");
-    assert_int_equal(own_site_get("/arithmetic/cube?n=\"", "Accept: application/json\r\n"), 400);
-    assert_string_equal(answer.body, "{\"error\":\"invalid n '\\\"' (examples: 10, -3)\"}\n");
-    own_system.no_stream = true;
-    assert_int_equal(get("/arithmetic/cube?n=x"), 503);
-}
-
-TEST(work_is_done_by_an_offload_thread)
-{
-    assert_int_equal(get("/arithmetic/square?n=3&work=20ms"), 200);
-    assert_string_equal(answer.body, "9\n");
-    assert_int_equal(answer.waits, 1);
-    assert_int_equal(own_site_metric(METRIC_offloaded), 1);
-    own_site_fill_queue();
-    assert_int_equal(get("/arithmetic/square?n=3&work=20ms"), 503);
-    own_site_empty_queue();
-    assert_string_equal(own_site_field("Retry-After"), "1");
-    assert_int_equal(own_site_metric(METRIC_offload_rejected), 1);
-}
-
 /* --- Missing files --- */
-
-TEST_WITH(missing_file_is_the_fallback_or_what_the_rule_says, set_up_with_fallback, tear_down)
-{
-    static const struct {
-        const char *target;
-        int status;
-        const char *body;
-    } cases[] = {
-        {"/passed", 200, "app"}, {"/file", 200, "file"},  {"/file/x", 200, "app"},
-        {"/none", 410, NULL},    {"/.secret", 404, NULL},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        if (get(cases[i].target) != cases[i].status)
-            fail_msg("%s: %d", cases[i].target, answer.status);
-        if (cases[i].body != NULL)
-            assert_string_equal(answer.body, cases[i].body);
-    }
-    own_site_remove("app.html");
-    own_system.late_ns += 2 * NS_PER_S;
-    assert_int_equal(get("/passed"), 404);
-    assert_int_equal(get("/file/x"), 410);
-}
 
 static int set_up_with_candidates(void **state)
 {
@@ -378,24 +294,6 @@ TEST_WITH(first_file_that_exists_is_served, set_up_with_candidates, tear_down)
 
 /* --- Listings --- */
 
-TEST(listing_is_generated_for_each_request)
-{
-    own_site_put_text("file", "text");
-    for (int i = 0; i < 2; i++) {
-        uint64_t jobs = own_site_metric(METRIC_offloaded);
-
-        assert_int_equal(get("/"), 200);
-        assert_true(own_site_metric(METRIC_offloaded) > jobs);
-        assert_non_null(strstr(answer.body, "./file\">"));
-    }
-    assert_int_equal(own_site_get("/", "Accept: application/json\r\n"), 200);
-    assert_string_equal(own_site_field("X-Total-Count"), "1");
-    own_site_put_text("index.html", "index");
-    own_system.late_ns += 2 * NS_PER_S;
-    assert_int_equal(get("/"), 200);
-    assert_string_equal(answer.body, "index");
-}
-
 /* The first lookup finds no index file; when the offload thread lists the directory, it has one. */
 TEST(listing_of_a_directory_with_an_index_is_the_index)
 {
@@ -417,58 +315,6 @@ TEST(listing_without_a_job_is_503)
 
 /* --- Passwords --- */
 
-TEST(password_is_verified_once)
-{
-    static const char *const none[] = {"", "Authorization: Bearer YW5uOnNlY3JldA==\r\n",
-                                       BASIC("YW5u"), ANN_RIGHT ANN_RIGHT};
-
-    assert_int_equal(mkdirat(own_site.worker.sites.site[0].root.fd, "private", 0755), 0);
-    own_site_put_text("private/file", "secret");
-    for (size_t i = 0; i < ARRAY_LENGTH(none); i++) {
-        assert_int_equal(own_site_get("/private/file", none[i]), 401);
-        assert_string_equal(own_site_field("WWW-Authenticate"),
-                            "Basic realm=\"own\", charset=\"UTF-8\"");
-        assert_int_equal(answer.waits, 0);
-    }
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(own_site_get("/private/file", ANN_RIGHT), 200);
-        assert_string_equal(answer.body, "secret");
-        assert_int_equal(answer.waits, i == 0);
-    }
-    assert_int_equal(own_site_metric(METRIC_logins), 1);
-    assert_int_equal(own_site_metric(METRIC_logins_failed), 0);
-    assert_int_equal(get("/private/file"), 401); /* the cache answers nobody else */
-    assert_int_equal(own_site_get("/private/file", ANN_WRONG), 401);
-    assert_int_equal(answer.waits, 1);
-    assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
-}
-
-/* Another user's password is verified instead, so it takes the same time. */
-TEST(user_who_does_not_exist_waits_as_well)
-{
-    assert_int_equal(own_site_get("/private", BEN_RIGHT), 401);
-    assert_int_equal(answer.waits, 1);
-    assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
-}
-
-TEST(client_with_many_failures_must_wait)
-{
-    char wait[16];
-
-    assert_int_equal(own_site_get("/private", ANN_RIGHT), 404);
-    for (int i = 0; i < FAILURES_A_MINUTE; i++)
-        assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
-    assert_int_equal(own_site_metric(METRIC_logins_limited), 0);
-    assert_int_equal(own_site_get("/private", ANN_WRONG), 429);
-    assert_int_equal(answer.waits, 0);
-    snprintf(wait, sizeof(wait), "%d", 60 / FAILURES_A_MINUTE);
-    assert_string_equal(own_site_field("Retry-After"), wait);
-    assert_int_equal(own_site_metric(METRIC_logins_limited), 1);
-    assert_int_equal(own_site_get("/private", ANN_RIGHT), 404); /* it was right before */
-    own_site.client.address[15]++;
-    assert_int_equal(own_site_get("/private", ANN_WRONG), 401);
-}
-
 TEST(password_without_memory_is_503)
 {
     own_system.failing_allocations = 1;
@@ -486,77 +332,4 @@ TEST(password_is_verified_while_the_offload_queue_is_full)
     own_site_empty_queue();
     assert_int_equal(status, 401);
     assert_int_equal(own_site_metric(METRIC_logins_failed), 1);
-}
-
-/* --- Origins --- */
-
-static void expect_cors(const char *request, const char *fields)
-{
-    static const char *const names[] = {"Vary",           "Allow-Origin",  "Allow-Credentials",
-                                        "Expose-Headers", "Allow-Methods", "Allow-Headers",
-                                        "Max-Age"};
-    char found[512] = "", name[64];
-
-    own_site_request(request);
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        snprintf(name, sizeof(name), "%s%s", i > 0 ? "Access-Control-" : "", names[i]);
-        if (own_site_field(name)[0] != '\0')
-            snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s: %s\n", names[i],
-                     own_site_field(name));
-    }
-    if (strcmp(found, fields) != 0)
-        fail_msg("%s\n%s instead of\n%s", request, found, fields);
-}
-
-#define GET(path)     "GET " path " HTTP/1.1\r\nHost: own\r\n"
-#define OPTIONS(path) "OPTIONS " path " HTTP/1.1\r\nHost: own\r\n"
-#define OF_A          "Vary: Origin\nAllow-Origin: https://a.example\n"
-
-TEST(fields_of_cors_are_those_of_the_rule_and_origin)
-{
-    static const char twice[] = ORIGIN ORIGIN;
-    static const char *const others[] = {"",
-                                         "Origin:\r\n",
-                                         "Origin: *\r\n",
-                                         "Origin: null\r\n",
-                                         "Origin: https://A.example\r\n",
-                                         "Origin: https://a.exampl\r\n",
-                                         "Origin: https://a.example.\r\n",
-                                         "Origin: http://b.example\r\n",
-                                         "Origin: https://a.example, http://b.example:8080\r\n",
-                                         twice};
-    char request[256];
-
-    expect_cors(GET("/other") ORIGIN, "");
-    expect_cors(GET("/any"), "Allow-Origin: *\n");
-    expect_cors(GET("/any") ORIGIN, "Allow-Origin: *\n");
-    expect_cors(GET("/plain") ORIGIN, OF_A);
-    expect_cors(GET("/api") ORIGIN,
-                OF_A "Allow-Credentials: true\nExpose-Headers: Content-Range, ETag\n");
-    expect_cors(GET("/api") "Origin: http://b.example:8080\r\n",
-                "Vary: Origin\nAllow-Origin: http://b.example:8080\nAllow-Credentials: true\n"
-                "Expose-Headers: Content-Range, ETag\n");
-    for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
-        snprintf(request, sizeof(request), GET("/api") "%s", others[i]);
-        expect_cors(request, "Vary: Origin\n");
-    }
-}
-
-TEST(preflight_is_answered_with_the_rule)
-{
-    expect_cors(
-        OPTIONS("/api") ORIGIN ASKS,
-        OF_A "Allow-Credentials: true\nAllow-Methods: GET, OPTIONS\nAllow-Headers: X-One, X-Two\n"
-             "Max-Age: 0\n");
-    assert_int_equal(answer.status, 200);
-    expect_cors(OPTIONS("/plain") ASKS ORIGIN, OF_A "Allow-Methods: GET, HEAD\n");
-    expect_cors(OPTIONS("/any") ASKS ORIGIN, "Allow-Origin: *\nAllow-Methods: GET, HEAD\n");
-    assert_int_equal(own_site_metric(METRIC_preflights), 3);
-    assert_int_equal(own_site_metric(METRIC_preflights_refused), 0);
-    expect_cors(OPTIONS("/api") "Origin: https://d.example\r\n" ASKS, "Vary: Origin\n");
-    assert_int_equal(own_site_metric(METRIC_preflights_refused), 1);
-    expect_cors(OPTIONS("/plain") ORIGIN, OF_A); /* no preflights */
-    expect_cors(OPTIONS("/any") ASKS, "Allow-Origin: *\n");
-    expect_cors(GET("/plain") ORIGIN ASKS, OF_A);
-    assert_int_equal(own_site_metric(METRIC_preflights), 4);
 }
