@@ -98,9 +98,12 @@ def wrong_limits_are_rejected(bench):
                                (("10.0.0.0/33", "block"), "invalid prefix length"),
                                (("10.0.0.1",), "say how to limit 10.0.0.1"), (("10.0.0.1", "0"), "invalid limit '0'"),
                                (("10.0.0.1", "x"), "invalid limit 'x'"), (("10.0.0.1", "5", "0s"), "invalid time '0s'"),
-                               (("10.0.0.1", "5", "721h"), "invalid time '721h'"), (("10.0.0.1", "off", "5m"), "takes no time"),
+                               (("10.0.0.1", "5", "720h1s"), "invalid time '720h1s'"),
+                               (("10.0.0.1", "5", "999ms"), "invalid time '999ms'"), (("10.0.0.1", "1000001"), "(valid: 1-1000000 requests"), (("10.0.0.1", "off", "5m"), "takes no time"),
                                (("10.0.0.1", "off"), "10.0.0.1 has no limit")):
             expect_in(message, server.control("limit-client", *words, check=False), str(words))
+        for words in (("5", "720h"), ("5", "1000ms"), ("1000000",), ("off",)):
+            server.query("limit-client", "10.0.0.1", *words)
         for number in range(64):
             server.query("limit-client", f"10.0.0.{number}", "block")
         expect_in("all 64 limits", server.control("limit-client", "10.0.1.0", "block", check=False), "65th limit")

@@ -155,14 +155,6 @@ TEST(only_commands_that_run_are_counted)
     assert_int_equal(commands_counted(), 2);
 }
 
-TEST(stopping_server_rejects_changes)
-{
-    master.life.state = LIFE_stopping;
-    expect_error("threads 1", "the server is stopping");
-    expect_done("threads");
-    expect_done("stop");
-}
-
 /* The test may run as root, so the other user has no fixed number. */
 TEST(members_of_the_group_change_nothing)
 {
@@ -194,15 +186,6 @@ TEST(stop_now_stops_twice)
     master.upgrade.successor_pid = 0;
 }
 
-TEST(stop_now_of_a_running_server_kills_the_workers)
-{
-    let_two_serve();
-    expect_done("stop now");
-    assert_int_equal(master.life.state, LIFE_draining);
-    assert_int_equal(scene_read(0)->received[MESSAGE_STOP], 1);
-    assert_int_equal(scene_read(0)->received[MESSAGE_FINISH], 1);
-}
-
 /* --- Workers --- */
 
 TEST(connections_are_those_of_serving_threads)
@@ -225,13 +208,10 @@ TEST(connections_are_those_of_serving_threads)
     expect_log("balancing of connections changed from off to on, by uid 0 pid 4711");
 }
 
-TEST(numbers_of_workers_and_threads_have_limits)
+TEST(workers_and_threads_need_descriptors)
 {
     struct rlimit limit, low;
 
-    expect_error("threads 0", "(valid: 1-2)");
-    expect_error("threads 3", "(valid: 1-2)");
-    expect_error("workers 4", "(valid: 1-3)");
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     low = (struct rlimit){50, limit.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
@@ -257,25 +237,6 @@ TEST(stop_ends_the_wait_for_workers)
     master.life.state = LIFE_stopping;
     assert_true(in_force(&workers));
     assert_true(in_force(&threads));
-}
-
-/* The wanted number serves and none leaves; "workers" also waits until no connection moves. */
-TEST(numbers_are_in_force_when_no_worker_changes)
-{
-    struct control_reply workers = start("workers 2"), threads = start("threads 1");
-
-    let_two_serve();
-    master.workers.worker[2].state = WORKER_LEAVING;
-    assert_false(in_force(&workers));
-    assert_true(in_force(&threads));
-    master.workers.worker[2].state = WORKER_NONE;
-    balance_resized(&master.rebalance.balance);
-    assert_false(in_force(&workers));
-    master.rebalance.balance = (struct balance){0};
-    assert_true(in_force(&workers));
-    master.config->workers_processes = 1; /* worker 1 is one too many */
-    assert_false(in_force(&workers));
-    assert_false(in_force(&threads));
 }
 
 /* Nobody waits until fork() works again, which may take long. */
@@ -369,34 +330,6 @@ TEST(changed_key_has_the_command_as_its_origin)
     assert_int_equal(atomic_load(&segment_master(&master.segment)->workers_wanted), 1);
 }
 
-TEST(range_of_offload_threads_has_limits)
-{
-    static const char *const wrong[] = {"0", "65", "1-65", "0-1", "5-2", "2-", "-2", "x", "2-x"};
-    static const struct {
-        const char *line;
-        uint32_t min, max;
-        const char *log;
-    } good[] = {
-        {"offload-threads 1", 1, 1, "offload threads per worker changed from 2-4 to 1,"},
-        {"offload-threads 64", 64, 64, "offload threads per worker changed from 1 to 64,"},
-        {"offload-threads 1-64", 1, 64, "offload threads per worker changed from 64 to 1-64,"},
-        {"offload-threads 5-5", 5, 5, "offload threads per worker changed from 1-64 to 5,"}};
-    char line[64];
-
-    let_two_serve();
-    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
-        snprintf(line, sizeof(line), "offload-threads %s", wrong[i]);
-        expect_error(line, "invalid number of offload threads");
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
-        start(good[i].line);
-        assert_int_equal(master.config->workers_offload_threads.min, good[i].min);
-        assert_int_equal(master.config->workers_offload_threads.max, good[i].max);
-        expect_log(good[i].log);
-        assert_int_equal(scene_read(0)->received[MESSAGE_OFFLOAD], i + 1);
-    }
-}
-
 TEST(offload_threads_are_in_force_within_the_range)
 {
     static const struct {
@@ -452,24 +385,6 @@ TEST(drain_leaves_one_worker)
     assert_int_equal(master.config->workers_processes, 1);
 }
 
-TEST(restart_reports_how_many)
-{
-    struct worker_process *worker = master.workers.worker;
-    struct control_reply result;
-
-    let_two_serve();
-    result = start("restart 1");
-    assert_true(worker[0].generation == 1 && worker[1].generation == 0);
-    expect_log("restart of worker 1, by uid 0 pid 4711");
-    assert_int_equal(result.token, 1);
-    result = start("restart all");
-    assert_true(worker[0].generation == 0 && worker[1].generation == 0);
-    expect_log("restart of all workers, by uid 0 pid 4711");
-    assert_int_equal(result.token, WORKERS);
-    expect_json(report(&result), "{\"ok\":true,\"restarted\":3,\"wanted\":3,\"actual\":2}");
-    expect_error("restart 2", "worker 2 does not serve");
-}
-
 TEST(post_mortem_lists_as_many_deaths_as_requested)
 {
     char line[32];
@@ -485,55 +400,6 @@ TEST(post_mortem_lists_as_many_deaths_as_requested)
 }
 
 /* --- Limits of clients --- */
-
-TEST(limit_of_a_client_is_replaced_and_removed)
-{
-    expect_done("limit-client 192.0.2.7 block");
-    expect_log("limit of client 192.0.2.7 changed from none to blocked for 10m, by uid 0");
-    expect_done("limit-client 192.0.2.7 5 1s");
-    expect_log("limit of client 192.0.2.7 changed from blocked to 5 requests per second for 1s,");
-    expect_done("limit-client 192.0.2.7 5 720h");
-    expect_error("limit-client 192.0.2.7 off 1s", "'off' takes no time");
-    expect_done("limit-client 192.0.2.7 off");
-    expect_log("limit of client 192.0.2.7 changed from 5 requests per second to none,");
-    expect_error("limit-client 192.0.2.7 off", "192.0.2.7 has no limit");
-}
-
-TEST(limit_or_time_out_of_range_is_rejected)
-{
-    static const char *const wrong[] = {"0s", "999ms", "720h1s", "43201m", "2592001s", "x"};
-    char line[128];
-
-    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
-        snprintf(line, sizeof(line), "limit-client ::1 5 %s", wrong[i]);
-        expect_error(line, "invalid time");
-    }
-    expect_done("limit-client ::1 1 1000ms");
-    expect_done("limit-client ::1 1 2592000s");
-    expect_done("limit-client ::1 1000000");
-    expect_error("limit-client ::1 1000001", "invalid limit '1000001' (valid: 1-1000000 requests");
-    expect_error("limit-client ::1 0", "invalid limit '0'");
-    expect_error("limit-client ::1", "say how to limit ::1");
-    master.upgrade.successor_pid = 42;
-    expect_error("limit-client ::1 5", "an upgrade is under way");
-    master.upgrade.successor_pid = 0;
-}
-
-TEST(bare_ipv6_address_is_its_network)
-{
-    static const char *const cases[][2] = {{"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
-                                           {"2001:db8:1:2:3:4:5:6/128", "2001:db8:1:2:3:4:5:6"},
-                                           {"192.0.2.7", "192.0.2.7"},
-                                           {"10.0.0.0/8", "10.0.0.0/8"}};
-    char line[128];
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        snprintf(line, sizeof(line), "limit-client %s block", cases[i][0]);
-        expect_done(line);
-        snprintf(line, sizeof(line), "limit of client %s changed from none to", cases[i][1]);
-        expect_log(line);
-    }
-}
 
 /* It is removed within a second. */
 TEST(ended_limit_has_no_time_left)
@@ -630,47 +496,6 @@ TEST(cache_size_in_force_is_the_smallest)
     expect_json(reply_to("cache-size"), "{\"ok\":true,\"wanted\":4000,\"actual\":2000,\"used\":7}");
 }
 
-/* Without workers a broadcast is done at once. */
-TEST(cache_changes_are_broadcast)
-{
-    static const struct {
-        const char *line, *log, *report;
-    } cases[] = {
-        {"cache-size 1M", "cache size changed from 2M to 1M, by uid 0 pid 4711",
-         "{\"ok\":true,\"wanted\":1048576,\"actual\":0,\"used\":0}"},
-        {"cache-policy lru", "cache policy changed from sieve to lru, by uid 0 pid 4711",
-         "{\"ok\":true,\"wanted\":\"lru\",\"actual\":\"lru\"}"},
-        {"cache-flush", "cache flushed, by uid 0 pid 4711", "{\"ok\":true,\"dropped\":0}"},
-        {"cache-purge /x", "cache purged: /x, by uid 0 pid 4711", "{\"ok\":true,\"dropped\":0}"},
-    };
-
-    master.config->cache_size = 2 * 1024 * 1024;
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct control_reply result = start(cases[i].line);
-
-        expect_log(cases[i].log);
-        assert_int_equal(result.token, i + 1);
-        assert_true(in_force(&result));
-        expect_json(report(&result), cases[i].report);
-    }
-    expect_error("cache-size much", "'much' is not a size");
-    expect_error("cache-policy fifo", "invalid cache policy 'fifo'");
-    expect_error("cache-purge x", "invalid path 'x'");
-    assert_int_equal(master.workers.broadcasts, ARRAY_LENGTH(cases));
-    assert_int_equal(master.config->cache_size, 1024 * 1024);
-}
-
-TEST(cache_that_is_off_has_no_commands)
-{
-    static const char *const lines[] = {"cache-flush",   "cache-purge /", "cache-size",
-                                        "cache-size 1M", "cache-policy",  "cache-policy lru"};
-
-    master.config->cache_enabled = false;
-    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-        expect_error(lines[i], "the cache is off");
-    assert_int_equal(master.workers.broadcasts, 0);
-}
-
 /* --- Certificates --- */
 
 static char *names[] = {"first.example", "second.example"};
@@ -681,28 +506,11 @@ static void manage_two_names(void)
     master.config->acme_names = (struct config_words){names, ARRAY_LENGTH(names)};
 }
 
-TEST(acme_has_two_forms)
+TEST(acme_needs_its_process)
 {
-    expect_error("acme renewal x", "invalid argument 'renewal'; usage: acme renew HOST");
-    expect_error("acme renew", "wrong number of arguments");
-    expect_error("acme rollover x", "wrong number of arguments");
-    expect_error("acme renew x", "acme.enabled is off");
-    expect_error("acme rollover", "acme.enabled is off");
     manage_two_names();
-    expect_error("acme renew x", "for 'x' (valid: first.example, second.example)");
     expect_error("acme renew FIRST.example", "the ACME process does not run");
     expect_error("acme rollover", "the ACME process does not run");
-}
-
-TEST(long_list_of_names_is_cut)
-{
-    static char *many[50];
-
-    manage_two_names();
-    for (size_t i = 0; i < ARRAY_LENGTH(many); i++)
-        many[i] = names[0];
-    master.config->acme_names = (struct config_words){many, ARRAY_LENGTH(many)};
-    expect_error("acme renew x", "first.example, first.exa...)");
 }
 
 TEST(list_of_names_is_cut_from_400_bytes_on)
