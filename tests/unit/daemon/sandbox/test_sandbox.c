@@ -38,19 +38,6 @@ struct call_on_another {
     int64_t argument[4];
 };
 
-static int export_error; /* of the next filters; 0: none */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __real_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
-int __wrap_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-int __wrap_seccomp_export_bpf(scmp_filter_ctx filter, int fd)
-{
-    return export_error != 0 ? -export_error : __real_seccomp_export_bpf(filter, fd);
-}
-
 static void write_file(const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -115,6 +102,11 @@ static int in_sandbox_of(enum sandbox_role role, const char *path, attempt *try)
 static int in_sandbox(attempt *try)
 {
     return in_sandbox_of(SANDBOX_WORKER, readable, try);
+}
+
+static bool is_killed(int status)
+{
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
 }
 
 static int result_of(int value)
@@ -277,7 +269,7 @@ TEST(unlisted_system_call_kills_the_process)
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
         int status = in_sandbox(attempts[i]);
 
-        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+        if (!is_killed(status))
             fail_msg("attempt %zu was not ended: status %#x", i, (unsigned)status);
         assert_false(WCOREDUMP(status));
     }
@@ -348,7 +340,7 @@ TEST(no_process_can_act_on_another)
 
             next_call = &calls_on_another[i];
             status = in_sandbox_of((enum sandbox_role)role, readable, call_on_parent);
-            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+            if (!is_killed(status))
                 fail_msg("a %s can call %s: status %#x", sandbox_profiles[role].name,
                          next_call->name, (unsigned)status);
         }
@@ -403,7 +395,7 @@ TEST(system_call_that_changes_files_kills_the_process)
 
         number_to_call = numbers[i];
         status = in_sandbox(call_number);
-        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+        if (!is_killed(status))
             fail_msg("system call %ld does not end the process: status %#x", numbers[i],
                      (unsigned)status);
     }
@@ -456,7 +448,7 @@ TEST(call_that_harms_other_holders_of_a_socket_kills_the_process)
         harmless = in_sandbox(call_on_a_socket);
         chosen_arguments = arguments->harmful;
         harmful = in_sandbox(call_on_a_socket);
-        if (!WIFEXITED(harmless) || !WIFSIGNALED(harmful) || WTERMSIG(harmful) != SIGSYS)
+        if (!WIFEXITED(harmless) || !is_killed(harmful))
             fail_msg("%s: status %#x, then %#x", arguments->name, (unsigned)harmless,
                      (unsigned)harmful);
     }
@@ -480,7 +472,7 @@ TEST(freeing_shared_memory_kills_the_process)
     assert_ptr_not_equal(shared_page, MAP_FAILED);
     status = in_sandbox(free_a_shared_page);
     munmap(shared_page, 4096);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    assert_true(is_killed(status));
 }
 
 /* The flags of the next attempt to open a file. */
@@ -504,7 +496,7 @@ TEST(opening_a_file_for_more_than_reading_kills_the_process)
 
         flags_to_open = flags[i];
         status = in_sandbox(open_with_flags);
-        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+        if (!is_killed(status))
             fail_msg("openat() with flags %#x does not end the process: status %#x",
                      (unsigned)flags[i], (unsigned)status);
     }
@@ -615,8 +607,7 @@ TEST(foreign_system_call_kills_the_process)
     status = in_sandbox(call_as_i386_on_a_thread);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV)
         skip(); /* a kernel without 32-bit programs */
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGSYS);
+    assert_true(is_killed(status));
 }
 
 #endif
@@ -645,30 +636,7 @@ TEST(unlisted_call_in_a_thread_kills_the_process)
     if (!can(false, true))
         skip();
     status = in_sandbox(misbehave_on_a_thread);
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGSYS);
-}
-
-TEST(descriptors_not_kept_are_closed)
-{
-    int status;
-    pid_t child;
-
-    child = fork();
-    if (child == 0) {
-        int high = fcntl(STDERR_FILENO, F_DUPFD, 200);
-        int low = fcntl(STDERR_FILENO, F_DUPFD, 100), between = fcntl(STDERR_FILENO, F_DUPFD, 150);
-        int keep[] = {high, -1, low, low};
-
-        _exit(sandbox_close_others(keep, ARRAY_LENGTH(keep)) == 0 && fcntl(high, F_GETFD) >= 0 &&
-                      fcntl(low, F_GETFD) >= 0 && fcntl(STDERR_FILENO, F_GETFD) >= 0 &&
-                      fcntl(between, F_GETFD) < 0
-                  ? 0
-                  : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(is_killed(status));
 }
 
 /*
@@ -693,34 +661,6 @@ static void expect_success_if_call_fails(int (*step)(void), int call, int error,
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static int close_others(void)
-{
-    const struct rlimit few = {256, 256}; /* without close_range(), each is tried */
-    int other = fcntl(STDERR_FILENO, F_DUPFD, 100), keep[] = {-1};
-
-    return setrlimit(RLIMIT_NOFILE, &few) == 0 &&
-                   sandbox_close_others(keep, ARRAY_LENGTH(keep)) == 0 && fcntl(other, F_GETFD) < 0
-               ? 0
-               : 1;
-}
-
-TEST(descriptors_are_closed_without_close_range)
-{
-    expect_success_if_call_fails(close_others, SCMP_SYS(close_range), ENOSYS, NULL);
-}
-
-static int expect_no_close(void)
-{
-    int keep[] = {-1};
-
-    return sandbox_close_others(keep, ARRAY_LENGTH(keep)) == -1 && errno == EPERM ? 0 : 1;
-}
-
-TEST(failed_close_is_reported)
-{
-    expect_success_if_call_fails(expect_no_close, SCMP_SYS(close_range), EPERM, NULL);
 }
 
 static int prepare(void)
@@ -758,21 +698,6 @@ TEST(preparing_a_filter_leaves_no_descriptor_open)
     assert_int_equal(count_open(), before);
 }
 
-TEST(failed_export_of_a_filter_is_an_error)
-{
-    int before = count_open();
-
-    if (!can(false, true))
-        skip();
-    export_error = ECANCELED;
-    errno = 0;
-    assert_int_equal(seccomp_prepare(SANDBOX_WORKER, true), -1);
-    assert_int_equal(errno, ECANCELED);
-    assert_int_equal(count_open(), before);
-    export_error = 0;
-    assert_int_equal(sandbox_prepare(), 0);
-}
-
 /* Allocates all memory below RLIMIT_AS, in ever smaller pieces. */
 static void use_memory_up(void)
 {
@@ -802,8 +727,7 @@ TEST(entering_needs_no_memory)
         _exit(make_a_socket(directory));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGSYS);
+    assert_true(is_killed(status));
 }
 
 static int abort_itself(int directory)
@@ -891,9 +815,9 @@ TEST(acme_process_connects_to_no_local_service)
     assert_int_equal(WEXITSTATUS(in_sandbox_of(SANDBOX_ACME, readable, make_a_unix_socket)),
                      EACCES);
     status = in_sandbox_of(SANDBOX_ACME, readable, make_a_datagram_pair);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    assert_true(is_killed(status));
     status = in_sandbox_of(SANDBOX_WORKER, readable, make_a_unix_socket);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    assert_true(is_killed(status));
 }
 
 /* --- The environment --- */

@@ -76,8 +76,7 @@ static struct record {
     bool openat2;
     bool open[DESCRIPTORS_MAX];
     uint32_t streams_at_null;
-    struct rlimit core, size_limit;
-    int dumpable, no_new_privs;
+    int no_new_privs;
     bool ignores_size_signal;
 } * record;
 
@@ -270,9 +269,6 @@ static void look_at_itself(void)
         if (fstat(fd, &file) == 0 && S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 3))
             record->streams_at_null++;
     }
-    getrlimit(RLIMIT_CORE, &record->core);
-    getrlimit(RLIMIT_FSIZE, &record->size_limit);
-    record->dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
     record->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
     record->ignores_size_signal =
         sigaction(SIGXFSZ, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -459,18 +455,6 @@ TEST(kernel_without_landlock_restricts_no_files)
     assert_int_equal(record->no_new_privs, 1);
 }
 
-TEST(directories_of_a_worker_are_readable)
-{
-    skip_unless_built();
-    in_child(restrict_worker);
-    assert_int_equal(record->rules, 2);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(record->rule[i].directory, 40 + i);
-        assert_int_equal(record->rule[i].access, READS);
-    }
-    assert_int_equal(count_left_open(), count_open()); /* the ruleset is closed */
-}
-
 TEST(acme_process_may_connect_and_write_below_one_directory)
 {
     skip_unless_built();
@@ -522,24 +506,6 @@ TEST(only_a_prepared_filter_is_entered)
     assert_int_equal(record->entered, 0);
 }
 
-TEST(process_that_writes_files_keeps_their_limit)
-{
-    struct rlimit before;
-
-    skip_unless_built();
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    in_child(restrict_worker);
-    assert_int_equal(record->size_limit.rlim_max, 0);
-    assert_true(record->ignores_size_signal);
-    assert_int_equal(record->core.rlim_max, 0);
-    assert_int_equal(record->dumpable, 0);
-    in_child(restrict_acme_process);
-    assert_int_equal(record->size_limit.rlim_max, before.rlim_max);
-    assert_false(record->ignores_size_signal);
-    assert_int_equal(record->core.rlim_max, 0);
-    assert_int_equal(record->dumpable, 0);
-}
-
 /* Closing */
 
 static bool is_open(int fd)
@@ -582,7 +548,7 @@ TEST(descriptors_beside_kept_ones_are_closed)
 /* Entering */
 
 static struct config config;
-static int roots[] = {30, 31}, kept[] = {32}, writable = 33;
+static int roots[] = {30, 31}, kept[] = {32};
 static const char *links[2];
 static struct sandbox_setup setup;
 
@@ -655,17 +621,6 @@ TEST_WITH(process_enters_with_its_descriptors_only, begin_entering, end)
     assert_int_equal(record->status, 0);
     expect_open_descriptors();
     assert_int_equal(record->streams_at_null, 3);
-}
-
-TEST_WITH(writable_directory_is_the_last_rule, begin_entering, end)
-{
-    skip_unless_built();
-    setup.writable = &writable;
-    setup.link_root_count = 0;
-    in_child(enter);
-    assert_int_equal(record->rules, 3);
-    assert_int_equal(record->rule[2].directory, writable);
-    assert_int_equal(record->rule[2].access, WRITES | TRUNCATE);
 }
 
 TEST_WITH(process_without_jail_is_not_restricted, begin_entering, end)
