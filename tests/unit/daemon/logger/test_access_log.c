@@ -232,39 +232,6 @@ static enum access_log_state drain_with_limit(off_t bytes)
 
 /* The rings */
 
-TEST_WITH(each_line_is_in_the_file_of_its_host, set_up_with_hosts, tear_down)
-{
-    append(0, 1, 0);
-    append(0, 2, 1);
-    append(0, 3, 1);
-    append(0, 4, 0);
-    append(0, 5, UINT16_MAX);
-    append(2, 6, 2);
-    while (access_log_drain(access_log) != ACCESS_LOG_IDLE)
-        continue;
-    expect(0, "1 4 5");
-    expect(1, "2 3");
-    expect(2, "6");
-    assert_int_equal(metric(METRIC_log_lines), 6);
-    assert_int_equal(metric(METRIC_log_bytes),
-                     size_of(file[0]) + size_of(file[1]) + size_of(file[2]));
-    assert_int_equal(metric(METRIC_log_lost), 0);
-    assert_int_equal(event_count(), 0);
-    assert_int_equal(access_log_unwritten(&segment, &salvage), 0);
-}
-
-TEST(drain_is_idle_without_lines)
-{
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
-    append(1, 1, 0);
-    append(2, 2, 0);
-    assert_int_equal(access_log_unwritten(&segment, &salvage), 2);
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
-    assert_int_equal(access_log_unwritten(&segment, &salvage), 0);
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_IDLE);
-    expect(0, "1 2");
-}
-
 /* Without a host only one batch is written, whose rings begin with another one each time. */
 TEST(each_batch_begins_with_the_next_ring)
 {
@@ -593,33 +560,6 @@ TEST(other_file_gets_what_the_first_one_lacks)
     assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
     expect(0, "1 2");
     expect(1, "3");
-}
-
-TEST(reader_that_has_gone_is_reported_to_the_owner)
-{
-    char bytes[4096] = {0};
-    int ends[2];
-
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    use(0, ends[1]);
-    close(ends[0]);
-    append(0, 1, 0);
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_BLOCKED);
-    assert_int_equal(lost_logs, 1);
-    assert_int_equal(event_count(), 1);
-    assert_string_equal(last_event(),
-                        "cannot write the access log: Broken pipe; its lines stay in memory");
-    assert_int_equal(metric(METRIC_log_write_errors), 1);
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_BLOCKED);
-    assert_int_equal(lost_logs, 1);
-    close(ends[1]);
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    use(0, ends[1]);
-    assert_int_equal(access_log_drain(access_log), ACCESS_LOG_WRITTEN);
-    assert_int_equal(read(ends[0], bytes, sizeof(bytes)), metric(METRIC_log_bytes));
-    assert_non_null(strstr(bytes, "\"GET /1 "));
-    close(ends[0]);
-    close(ends[1]);
 }
 
 /* Only a silence of a second is an error. */

@@ -257,31 +257,6 @@ TEST(started_logger_keeps_the_salvage)
     assert_int_equal(salvage.count, 8);
 }
 
-/* While no logger runs, nobody else writes an error where it is seen. */
-static bool errors_are_printed(void)
-{
-    int before = event_count();
-
-    event_log(LEVEL_ERROR, "an error");
-    return event_count() > before;
-}
-
-TEST(errors_are_printed_while_no_logger_runs)
-{
-    events_attach(&segment, SEGMENT_RING_MASTER);
-    events_echo(true);
-    fork_fails = true;
-    start();
-    assert_true(errors_are_printed());
-    fork_fails = false;
-    process.child.backoff = (struct backoff){0};
-    start_and_take_files();
-    assert_false(errors_are_printed());
-    logger_process_ended(&process, "was killed by signal 9", true);
-    assert_true(errors_are_printed());
-    events_attach(NULL, 0);
-}
-
 TEST(logger_that_runs_or_has_finished_is_not_started)
 {
     process.child.pid = PID;
@@ -318,17 +293,6 @@ TEST(salvage_is_freed_when_it_is_written)
 }
 
 /* Files */
-
-TEST(reopened_files_have_the_number_of_the_request)
-{
-    logger_process_send_files(&process, NUMBER + 1); /* no logger runs */
-    assert_int_equal(process.number, NUMBER + 1);
-    start_and_take_files();
-    logger_process_send_files(&process, NUMBER + 2);
-    assert_int_equal(process.number, NUMBER + 2);
-    expect_files();
-    expect_no_message();
-}
 
 TEST(log_that_is_lacking_is_opened_soon)
 {
@@ -397,25 +361,7 @@ TEST(log_that_cannot_be_opened_is_reported_once)
     assert_non_null(strstr(last_event(), "; its lines are lost meanwhile"));
 }
 
-TEST(log_is_opened_without_a_logger)
-{
-    log_files_lose(&files, LOG_ACCESS);
-    run_retry();
-    assert_true(files.fd[LOG_ACCESS] >= 0);
-}
-
 /* Reports */
-
-TEST(lost_log_is_opened_again)
-{
-    start_and_take_files();
-    report_lost(LOG_ACCESS, NUMBER);
-    assert_int_equal(files.fd[LOG_ACCESS], -1);
-    assert_true(retry_is_due());
-    assert_int_equal(killed, 0);
-    run_retry();
-    expect_file(LOG_ACCESS, access_path);
-}
 
 TEST(report_about_an_earlier_or_unknown_log_changes_nothing)
 {
@@ -448,40 +394,6 @@ TEST(logger_that_reports_more_logs_than_it_has_is_killed)
 }
 
 /* End */
-
-TEST(logger_that_ends_unintentionally_is_counted)
-{
-    start_and_take_files();
-    logger_process_ended(&process, "was killed by signal 9", true);
-    assert_int_equal(process.child.backoff.failures, 1);
-    assert_int_equal(process.child.pid, 0);
-    assert_null(process.child.channel);
-    assert_false(process.finished);
-    start(); /* waits for its back-off */
-    assert_int_equal(forks, 1);
-}
-
-TEST(restarted_logger_is_followed_by_another)
-{
-    struct message_log_finish message;
-
-    logger_process_restart(&process);
-    assert_false(process.restarting); /* none runs */
-    start_and_take_files();
-    process.stop_by_ns = UINT64_MAX;
-    logger_process_restart(&process);
-    message = expect_finish();
-    assert_int_equal(message.last, 0);
-    assert_int_equal(message.wait_ms, 0);
-    assert_int_equal(killed, 0);
-    logger_process_ended(&process, "has ended", false);
-    assert_false(process.finished);
-    assert_int_equal(process.child.backoff.failures, 0);
-    close(logger_fd);
-    start_and_take_files();
-    logger_process_ended(&process, "was killed by signal 9", true); /* not by a restart */
-    assert_int_equal(process.child.backoff.failures, 1);
-}
 
 TEST(stopped_logger_has_finished_unless_it_failed)
 {
