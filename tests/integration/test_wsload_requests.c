@@ -325,6 +325,7 @@ static const struct {
     {"--expect-status 200", "/ok", 0, 0, 0},
     {"--expect-status 404", "/missing", 0, 0, 0},
     {"--expect-status 201,204", "/ok", 3, 20, 0},
+    {"--expect-status 201 --expect-size 6", "/ok", 3, 20, 0}, /* one error each */
     {"--expect-size 5", "/ok", 0, 0, 0},
     {"--expect-size 5", "/chunked", 0, 0, 0},
     {"--expect-size 6", "/ok", 3, 0, 20},
