@@ -468,6 +468,8 @@ class Requests(WithFolder):
                          f"{self.origin.url}/put"], engine)
                     expected = ("PUT", "/put", len(body), hashlib.sha256(body).hexdigest())
                     self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
+        said = run(["--body-file", self.directory / "missing", self.origin.url], status=1)
+        self.assertIn("cannot read body file ", said)
 
     def test_characters_of_a_url(self):
         """Both engines send the same path, percent-encoded where it is not ASCII."""

@@ -3,7 +3,6 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/plan/message.h"
 #include "loadgen/plan/request_plan.h"
 #include "tests/test.h"
 
@@ -89,16 +88,6 @@ TEST(invalid_list_is_rejected_with_line_number)
     }
 }
 
-static uint64_t random_state = 1;
-
-/* The path of the next request of the slot with POSITION; NULL: none is left. */
-static const char *next_path(size_t *position)
-{
-    const struct request_entry *next = request_plan_next(&request_plan, position, &random_state);
-
-    return next != NULL ? strrchr(request_plan.requests[next->request].target.text, '/') : NULL;
-}
-
 /* A crash of its machine leaves NUL bytes in a log, whose other lines remain valid; a list is wrong. */
 TEST(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log)
 {
@@ -132,6 +121,7 @@ TEST(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log)
 TEST(order_by_rank_follows_zipf)
 {
     static const size_t expected[] = {6000, 3000, 2000};
+    uint64_t random_state = 1;
     size_t counts[3] = {0}, position = 0;
 
     reset_plan();
@@ -144,51 +134,6 @@ TEST(order_by_rank_follows_zipf)
         counts[request_plan_next(&request_plan, &position, &random_state) - request_plan.entries]++;
     for (size_t i = 0; i < 3; i++)
         assert_in_range(counts[i], expected[i] - 200, expected[i] + 200);
-    request_plan_free(&request_plan);
-}
-
-TEST(order_is_sequential_or_random_by_weight)
-{
-    size_t position = 0;
-    unsigned ones = 0;
-
-    reset_plan();
-    plan.urls_file = path;
-    write_file(path, "/one 3\n/two\n");
-    prepare();
-    for (int i = 0; i < 4000; i++)
-        assert_string_equal(next_path(&position), i % 4 < 3 ? "/one" : "/two");
-    plan.order = PLAN_ORDER_RANDOM;
-    for (int i = 0; i < 4000; i++)
-        ones += strcmp(next_path(&position), "/one") == 0;
-    assert_in_range(ones, 2800, 3200);
-    request_plan_free(&request_plan);
-}
-
-TEST(order_is_of_each_slot_or_ends_with_the_list)
-{
-    static const char *const paths[] = {"/one", "/two", "/three"};
-    size_t one = 0, other = 0;
-
-    reset_plan();
-    plan.urls_file = path;
-    plan.order = PLAN_ORDER_EACH;
-    write_file(path, "/one\n/two\n/three\n");
-    prepare();
-    for (int i = 0; i < 10; i++) {
-        assert_string_equal(next_path(&one), paths[i % 3]);
-        if (i % 2 == 0)
-            assert_string_equal(next_path(&other), paths[i / 2 % 3]);
-    }
-    assert_int_equal(request_plan_limit(&request_plan), 0);
-    plan.order = PLAN_ORDER_SEQUENCE;
-    plan.rows = PLAN_ROWS_ONCE;
-    request_plan.cursor = 0;
-    for (int i = 0; i < 3; i++)
-        assert_string_equal(next_path(&one), paths[i]);
-    assert_null(next_path(&one));
-    assert_null(next_path(&other));
-    assert_int_equal(request_plan_limit(&request_plan), 3);
     request_plan_free(&request_plan);
 }
 
@@ -322,20 +267,6 @@ TEST(message_has_fields_of_plan)
                   "x=1");
 }
 
-TEST(body_file_is_sent_as_body)
-{
-    reset_plan();
-    plan.body_file = path;
-    write_file(path, "a body\n");
-    prepare();
-    assert_int_equal(request_plan.body_length, 7);
-    request_plan_free(&request_plan);
-    plan.body_file = "/nowhere/at/all";
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_string_equal(why, "cannot read body file '/nowhere/at/all': No such file or directory");
-    request_plan_free(&request_plan);
-}
-
 /* Adds a request with FIELD and BODY, which may be NULL. Returns its number. */
 static uint32_t add(const char *method, const char *url, const char *field, const char *body)
 {
@@ -374,46 +305,5 @@ TEST(requests_differ_by_method_url_fields_and_body)
     assert_int_equal(request_plan.count, 10);
     assert_int_equal(add("GET", "/", "X: 1", NULL), 3);
     assert_int_equal(add("GET", "/", "X: 1", "a"), 7);
-    request_plan_free(&request_plan);
-}
-
-/* The part of the message of request I after User-Agent and Accept. */
-static const char *rest_of_message(uint32_t i)
-{
-    static char text[512];
-
-    snprintf(text, sizeof(text), "%.*s", (int)request_plan.requests[i].message_length,
-             request_plan.requests[i].message);
-    return strstr(text, "*/*\r\n") != NULL ? strstr(text, "*/*\r\n") + 5 : text;
-}
-
-TEST(message_has_own_parts_of_the_request)
-{
-    reset_plan();
-    plan.headers[0] = "x-plan: 1";
-    plan.header_count = 1;
-    plan.gzip = true;
-    request_plan = (struct request_plan){.plan = &plan};
-    add("GET", "http://a.test/", NULL, NULL);
-    add("POST", "/", NULL, NULL);
-    add("POST", "/", "Content-Type: text/plain", "hello");
-    add("GET", "/", "X-Plan: 2", NULL);
-    add("GET", "/", "Accept-Encoding: br", NULL);
-    add("GET", "/", "X-Empty:", NULL);
-    add("PUT", "/", "X-Own: 1", "");
-    assert_true(message_make_all(&request_plan));
-    assert_string_equal(rest_of_message(0), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
-    assert_string_equal(rest_of_message(1), "x-plan: 1\r\nAccept-Encoding: gzip\r\n"
-                                            "Content-Length: 0\r\n\r\n");
-    assert_string_equal(rest_of_message(2),
-                        "Content-Type: text/plain\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n"
-                        "Content-Length: 5\r\n\r\nhello");
-    assert_string_equal(rest_of_message(3), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
-    assert_string_equal(rest_of_message(4), "x-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
-    assert_string_equal(rest_of_message(5),
-                        "X-Empty:\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n\r\n");
-    assert_string_equal(rest_of_message(6), "X-Own: 1\r\nx-plan: 1\r\nAccept-Encoding: gzip\r\n"
-                                            "Content-Type: application/x-www-form-urlencoded\r\n"
-                                            "Content-Length: 0\r\n\r\n");
     request_plan_free(&request_plan);
 }

@@ -73,28 +73,6 @@ TEST(steps_are_read_with_their_lines)
     request_plan_free(&request_plan);
 }
 
-static const char *find_value(void *context, const char *name, size_t length)
-{
-    (void)context;
-    return length == 1 && name[0] == 'v' ? "x y" : NULL;
-}
-
-TEST(request_with_a_value_is_made)
-{
-    const struct template_variables variables = {find_value, NULL};
-    struct request request = {0};
-
-    assert_int_equal(prepare("scenario a\n/\ntake v body\nGET /{{v}}\nfield F: {{v}}\n", false), 0);
-    assert_int_equal(scenario_request_make(&request_plan,
-                                           &request_plan.scenarios.scenarios[0].steps[1],
-                                           &variables, &request, why, sizeof(why)),
-                     0);
-    assert_non_null(strstr(request.message, "GET /x%20y HTTP/1.1\r\nHost: a.test:81\r\n"));
-    assert_non_null(strstr(request.message, "\r\nF: x y\r\nX-All: 1\r\n\r\n"));
-    request_plan_release(&request_plan, &request);
-    request_plan_free(&request_plan);
-}
-
 /* Each pass has each scenario as often as its weight, and no scenario waits for the others. */
 TEST(scenarios_start_by_weight)
 {
@@ -109,18 +87,6 @@ TEST(scenarios_start_by_weight)
         text[i] = (char)('a' + start.scenario);
     }
     assert_string_equal(text, "aabacaaaabacaa"); /* as in nginx */
-    request_plan_free(&request_plan);
-}
-
-TEST(rows_once_end_the_starts)
-{
-    struct scenario_start start;
-
-    assert_int_equal(prepare("scenario a\n/{{id}}\n", true), 0);
-    plan.rows = PLAN_ROWS_ONCE;
-    assert_true(request_plan_next_scenario(&request_plan, &start));
-    assert_true(request_plan_next_scenario(&request_plan, &start));
-    assert_false(request_plan_next_scenario(&request_plan, &start));
     request_plan_free(&request_plan);
 }
 

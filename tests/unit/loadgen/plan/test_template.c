@@ -50,28 +50,6 @@ static const char *message(size_t i)
     return text;
 }
 
-TEST(values_are_replaced_in_urls_fields_and_bodies)
-{
-    reset_plan();
-    plan.urls[0] = "http://a.test:81/{{{path}}}?q={{name}}";
-    plan.headers[0] = "X-Name: <{{name}}>";
-    plan.headers[1] = "X-Fixed: 1";
-    plan.header_count = 2;
-    plan.body = "{\"{{name}}\":{{id}}}";
-    plan.method = "POST";
-    write_file(table, "id,name,path\n1,\"A & B/\xc3\xa9\",x/y\n2,,\n");
-    prepare();
-    assert_int_equal(request_plan.entry_count, 2);
-    assert_string_equal(message(0),
-                        "POST /x/y?q=A%20%26%20B%2F%C3%A9 HTTP/1.1\r\nX-Name: <A & B/\xc3\xa9>\r\n"
-                        "X-Fixed: 1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-                        "Content-Length: 14\r\n\r\n{\"A & B/\xc3\xa9\":1}");
-    assert_string_equal(message(1), "POST /?q= HTTP/1.1\r\nX-Name: <>\r\nX-Fixed: 1\r\n"
-                                    "Content-Type: application/x-www-form-urlencoded\r\n"
-                                    "Content-Length: 6\r\n\r\n{\"\":2}");
-    request_plan_free(&request_plan);
-}
-
 TEST(field_with_a_variable_replaces_a_recorded_one)
 {
     reset_plan();
