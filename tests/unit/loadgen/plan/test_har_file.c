@@ -1,35 +1,13 @@
 /* HAR recordings: what is kept of them, their think times, and errors. */
-#include "scratch_file.h"
+#include "plan_fixture.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/plan/request_plan.h"
-#include "tests/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-const struct test_fixture test_group_fixture = {make_files, remove_files};
-
-static struct request_plan request_plan;
-static struct plan plan;
-static char why[512];
-
-static int prepare(void)
+static void plan_recording(void)
 {
-    plan = (struct plan){
-        .urls = {"http://a.test:81/base"},
-        .url_count = 1,
-        .method = "GET",
-        .keepalive = true,
-        .replay_speed = plan.replay_speed,
-        .har_file = path,
-        .think_recorded = plan.think_recorded,
-        .page_loads = plan.page_loads,
-    };
-    return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
+    reset_plan();
+    plan.har_file = path;
 }
 
 /* Entry I: method, path, own fields and body, separated by '|'. */
@@ -50,8 +28,6 @@ static const char *entry(size_t i)
 
 TEST(requests_of_the_first_host_are_kept)
 {
-    plan.replay_speed = 1;
-    plan.think_recorded = false;
     write_file(
         path,
         "\xef\xbb\xbf{\"log\": {\"version\": \"1.2\", \"entries\": [\n"
@@ -74,8 +50,8 @@ TEST(requests_of_the_first_host_are_kept)
         "{\"request\": {\"method\": \"POST\", \"url\": \"https://www.test/b\", \"postData\":\n"
         "  {\"mimeType\": \"x/y\", \"text\": \"AAEC\", \"encoding\": \"base64\"}}},\n"
         "{\"request\": {\"method\": \"DELETE\", \"url\": \"https://www.test/z\"}}]}}\n");
-    if (prepare() != 0)
-        fail_msg("%s", why);
+    plan_recording();
+    prepare();
     assert_int_equal(request_plan.entry_count, 4);
     assert_int_equal(request_plan.skipped, 4);
     assert_string_equal(entry(0), "GET /a?b=c|Cookie: k=v|x-empty: ");
@@ -93,11 +69,11 @@ TEST(think_time_lies_between_response_and_next_request)
 {
     write_file(path, "{\"log\": {\"entries\": [" TIMED("33.5Z", "100", "/c") "," TIMED(
                          "30Z", "500", "/a") "," TIMED("32.5Z", "2000", "/b") "]}}");
+    plan_recording();
     plan.think_recorded = true;
     for (int speed = 1; speed <= 2; speed++) {
         plan.replay_speed = speed;
-        if (prepare() != 0)
-            fail_msg("%s", why);
+        prepare();
         assert_int_equal(request_plan.entry_count, 3);
         assert_string_equal(entry(0), "GET /a");
         assert_string_equal(entry(1), "GET /b");
@@ -109,14 +85,43 @@ TEST(think_time_lies_between_response_and_next_request)
     }
 }
 
-#define OF_PAGE(page, path, more)                                                                  \
-    "{\"pageref\": \"" page "\", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path \
-    "\"}" more "}"
+/* An entry of a recording: MORE are its members beside page and request. */
+struct recorded {
+    const char *page, *path, *more;
+};
+
+static void write_pages(const struct recorded *entries, size_t count)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs("{\"log\": {\"pages\": [{\"id\": \"1\", \"title\": \"First\"}], \"entries\": [", file);
+    for (size_t i = 0; i < count; i++)
+        fprintf(file,
+                "%s{\"pageref\": \"%s\", \"request\": {\"method\": \"GET\", \"url\": "
+                "\"http://w.test%s\"}%s}",
+                i > 0 ? "," : "", entries[i].page, entries[i].path, entries[i].more);
+    fputs("]}}", file);
+    assert_int_equal(fclose(file), 0);
+}
 
 /* Redirect, initiator by URL and by the stack of a script, the document otherwise; two pages. */
 TEST(pages_have_causes)
 {
     enum { NONE = -1 };
+    static const struct recorded entries[] = {
+        {"1", "/", ", \"response\": {\"redirectURL\": \"a.html\"}"},
+        {"2", "/b.html", ""},
+        {"1", "/a.html", ", \"_initiator\": {\"type\": \"other\"}"},
+        {"1", "/s.css", ", \"_initiator\": {\"url\": \"http://w.test/a.html#x\"}"},
+        {"1", "/t.js", ""},
+        {"1", "/font", ", \"_initiator\": {\"url\": \"http://w.test/s.css\"}"},
+        {"1", "/data",
+         ", \"_initiator\": {\"stack\": {\"callFrames\": [{\"url\": \"\"}], \"parent\": "
+         "{\"callFrames\": [{\"url\": \"http://w.test/t.js\"}]}}}"},
+        {"1", "/data", ", \"_initiator\": {\"url\": \"http://w.test/t.js\"}"},
+        {"2", "/s.css", ", \"_initiator\": {\"url\": \"http://w.test/t.js\"}"},
+    };
     static const struct {
         const char *line;
         int cause;
@@ -124,46 +129,10 @@ TEST(pages_have_causes)
                     {"GET /t.js", 0}, {"GET /font", 2},      {"GET /data", 3},
                     {"GET /data", 3}, {"GET /b.html", NONE}, {"GET /s.css", 7}};
 
-    plan.think_recorded = false;
+    write_pages(entries, ARRAY_LENGTH(entries));
+    plan_recording();
     plan.page_loads = true;
-    write_file(
-        path,
-        "{\"log\": {\"pages\": [{\"id\": \"1\", \"title\": \"First\"}], \"entries\": "
-        "[" OF_PAGE("1", "/", ", \"response\": {\"redirectURL\": \"a.html\"}") "," OF_PAGE("2", "/b.html", "") "," OF_PAGE("1", "/a.html", ", \"_initiator\": {\"type\": \"other\"}") "," OF_PAGE("1", "/s.css", ", \"_initiator\": {\"url\": \"http://w.test/a.html#x\"}") "," OF_PAGE(
-            "1", "/t.js",
-            "") "," OF_PAGE("1", "/font",
-                            ", \"_initiator\": {\"url\": "
-                            "\"http://w.test/s.css\"}") "," OF_PAGE("1", "/data",
-                                                                    ", "
-                                                                    "\"_"
-                                                                    "initiator"
-                                                                    "\": "
-                                                                    "{\"stack\""
-                                                                    ": "
-                                                                    "{\"callFra"
-                                                                    "mes\": "
-                                                                    "[{\"url\":"
-                                                                    " \"\"}], "
-                                                                    "\"parent\""
-                                                                    ": "
-                                                                    "{\"callFra"
-                                                                    "mes\": "
-                                                                    "[{\"url\":"
-                                                                    " \"http://"
-                                                                    "w.test/"
-                                                                    "t.js\"}]}}"
-                                                                    "}") "," OF_PAGE("1", "/data",
-                                                                                     ", "
-                                                                                     "\"_"
-                                                                                     "initiator\": "
-                                                                                     "{\"url\": "
-                                                                                     "\"http://"
-                                                                                     "w.test/"
-                                                                                     "t.js\"}") "," OF_PAGE("2",
-                                                                                                            "/s.css",
-                                                                                                            ", \"_initiator\": {\"url\": \"http://w.test/t.js\"}") "]}}");
-    if (prepare() != 0)
-        fail_msg("%s", why);
+    prepare();
     assert_int_equal(request_plan.entry_count, ARRAY_LENGTH(expected));
     for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
         assert_string_equal(entry(i), expected[i].line);
@@ -176,7 +145,6 @@ TEST(pages_have_causes)
     assert_int_equal(request_plan.pages[1].first, 7);
     assert_int_equal(request_plan.pages[1].count, 2);
     request_plan_free(&request_plan);
-    plan.page_loads = false;
 }
 
 TEST(invalid_recording_is_rejected_with_its_place)
@@ -210,17 +178,12 @@ TEST(invalid_recording_is_rejected_with_its_place)
          ": entry 1: no valid startedDateTime, which --think recorded needs"},
     };
 
+    plan_recording();
     plan.think_recorded = true;
-    plan.replay_speed = 1;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         write_file(path, cases[i].text);
-        assert_int_equal(prepare(), -1);
-        if (strstr(why, cases[i].why) == NULL)
-            fail_msg("%zu: %s", i, why);
-        request_plan_free(&request_plan);
+        check_rejected(cases[i].why);
     }
     plan.har_file = "/nowhere/at/all";
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_string_equal(why, "cannot read '/nowhere/at/all': No such file or directory");
-    request_plan_free(&request_plan);
+    check_rejected("cannot read '/nowhere/at/all': No such file or directory");
 }

@@ -1,38 +1,8 @@
 /* The request plan: lists with weights, access logs with times, and HTTP/1 messages. */
-#include "scratch_file.h"
+#include "plan_fixture.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/plan/request_plan.h"
-#include "tests/test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-const struct test_fixture test_group_fixture = {make_files, remove_files};
-
-static struct request_plan request_plan;
-static struct plan plan;
-static char why[512];
-
-static void reset_plan(void)
-{
-    plan = (struct plan){
-        .urls = {"http://a.test:81/base"},
-        .url_count = 1,
-        .method = "GET",
-        .keepalive = true,
-        .replay_speed = 1,
-    };
-}
-
-static void prepare(void)
-{
-    if (request_plan_prepare(&request_plan, &plan, why, sizeof(why)) != 0)
-        fail_msg("%s", why);
-}
 
 /* The method and path of entry I. */
 static const char *entry(size_t i)
@@ -81,10 +51,7 @@ TEST(invalid_list_is_rejected_with_line_number)
         reset_plan();
         plan.urls_file = path;
         write_file(path, lists[i].text);
-        assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-        if (strstr(why, lists[i].why) == NULL)
-            fail_msg("%s", why);
-        request_plan_free(&request_plan);
+        check_rejected(lists[i].why);
     }
 }
 
@@ -101,9 +68,7 @@ TEST(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log)
     reset_plan();
     plan.urls_file = path;
     write_bytes(path, list, sizeof(list) - 1);
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":2: not text: it contains a NUL byte"));
-    request_plan_free(&request_plan);
+    check_rejected(":2: not text: it contains a NUL byte");
     write_bytes(path, log, sizeof(log) - 1);
     prepare();
     assert_int_equal(request_plan.entry_count, 2);
@@ -112,9 +77,7 @@ TEST(nul_byte_is_an_error_in_a_list_and_skips_a_line_of_a_log)
     plan.urls_file = NULL;
     plan.scenario_file = path;
     write_bytes(path, scenarios, sizeof(scenarios) - 1);
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":2: not text: it contains a NUL byte"));
-    request_plan_free(&request_plan);
+    check_rejected(":2: not text: it contains a NUL byte");
 }
 
 /* Three entries have the parts 6/11, 3/11 and 2/11. */
@@ -223,13 +186,9 @@ TEST(log_without_replay_is_a_list)
     request_plan_free(&request_plan);
     plan.urls_file = NULL;
     plan.replay_file = path;
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":1: no time in this line, which --replay needs"));
-    request_plan_free(&request_plan);
+    check_rejected(":1: no time in this line, which --replay needs");
     write_file(path, "/one\n");
-    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":1: not a line of an access log"));
-    request_plan_free(&request_plan);
+    check_rejected(":1: not a line of an access log");
 }
 
 static void check_message(const char *message)

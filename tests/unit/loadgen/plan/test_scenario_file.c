@@ -1,37 +1,19 @@
 /* Files of scenarios: what is read from them, the order of the scenarios, and errors. */
-#include "scratch_file.h"
+#include "plan_fixture.h"
 
 #include "common/macros.h"
-#include "loadgen/plan/request_plan.h"
-#include "tests/test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-const struct test_fixture test_group_fixture = {make_files, remove_files};
 
 static const char *const file = path, *const table = second_path;
-static struct request_plan request_plan;
-static struct plan plan;
-static char why[512];
 
-static int prepare(const char *text, bool with_table)
+static void plan_scenarios(const char *text, bool with_table)
 {
-    plan = (struct plan){
-        .urls = {"http://a.test:81/base"},
-        .url_count = 1,
-        .method = "GET",
-        .keepalive = true,
-        .scenario_file = file,
-        .csv_file = with_table ? table : NULL,
-        .headers = {"X-All: 1"},
-        .header_count = 1,
-    };
+    reset_plan();
+    plan.scenario_file = file;
+    plan.csv_file = with_table ? table : NULL;
+    plan.headers[0] = "X-All: 1";
+    plan.header_count = 1;
     write_file(file, text);
     write_file(table, "id,name\n1,one\n2,two\n");
-    return request_plan_prepare(&request_plan, &plan, why, sizeof(why));
 }
 
 TEST(steps_are_read_with_their_lines)
@@ -40,15 +22,14 @@ TEST(steps_are_read_with_their_lines)
     const struct scenario_step *step;
     const struct request *request;
 
-    assert_int_equal(
-        prepare("# comment\n\nscenario buy 7\r\n"
-                "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
-                " body one {{id}}\n body two\n expect 200,404\n"
-                " take t json a.0.b\n take u field Location between \"\\\"/\" \"\" match "
-                "\"a\\.\\\"(b*)\\\\\"\n"
-                " think 1s-2500ms\n/next\n field B: c\nscenario look\nGET /{{name}}\n",
-                true),
-        0);
+    plan_scenarios("# comment\n\nscenario buy 7\r\n"
+                   "\tPUT http://b.test/x?y={{id}}\n field A: {{name}} b\n"
+                   " body one {{id}}\n body two\n expect 200,404\n"
+                   " take t json a.0.b\n take u field Location between \"\\\"/\" \"\" match "
+                   "\"a\\.\\\"(b*)\\\\\"\n"
+                   " think 1s-2500ms\n/next\n field B: c\nscenario look\nGET /{{name}}\n",
+                   true);
+    prepare();
     assert_int_equal(set->count, 2);
     assert_string_equal(set->scenarios[0].name, "buy");
     assert_int_equal(set->scenarios[0].weight, 7);
@@ -78,7 +59,8 @@ TEST(scenarios_start_by_weight)
 {
     char text[32] = "";
 
-    assert_int_equal(prepare("scenario a 5\n/\nscenario b\n/\nscenario c\n/\n", true), 0);
+    plan_scenarios("scenario a 5\n/\nscenario b\n/\nscenario c\n/\n", true);
+    prepare();
     for (size_t i = 0; i < 14; i++) {
         struct scenario_start start;
 
@@ -88,6 +70,14 @@ TEST(scenarios_start_by_weight)
     }
     assert_string_equal(text, "aabacaaaabacaa"); /* as in nginx */
     request_plan_free(&request_plan);
+}
+
+/* The message is the name of the file and WANTED. */
+static void check_invalid(const char *text, bool with_table, const char *wanted)
+{
+    plan_scenarios(text, with_table);
+    check_rejected(file);
+    assert_string_equal(why + strlen(file), wanted);
 }
 
 TEST(invalid_file_is_an_error_with_its_line)
@@ -156,10 +146,7 @@ TEST(invalid_file_is_an_error_with_its_line)
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        assert_int_equal(prepare(cases[i].text, true), -1);
-        assert_memory_equal(why, file, strlen(file));
-        assert_string_equal(why + strlen(file), cases[i].why);
-        request_plan_free(&request_plan);
+        check_invalid(cases[i].text, true, cases[i].why);
     }
 }
 
@@ -169,19 +156,13 @@ TEST(limits_are_errors)
 
     for (int i = 0; i <= SCENARIO_VARIABLES_MAX; i++)
         sprintf(text + strlen(text), "take v%d body\n", i);
-    assert_int_equal(prepare(text, false), -1);
-    assert_string_equal(why + strlen(file), ":19: scenario 'a' takes more than 16 values");
-    request_plan_free(&request_plan);
+    check_invalid(text, false, ":19: scenario 'a' takes more than 16 values");
     strcpy(text, "scenario a\n");
     for (int i = 0; i <= SCENARIO_STEPS_MAX; i++)
         strcat(text, "/\n");
-    assert_int_equal(prepare(text, false), -1);
-    assert_string_equal(why + strlen(file), ":202: more than 200 steps in all scenarios");
-    request_plan_free(&request_plan);
+    check_invalid(text, false, ":202: more than 200 steps in all scenarios");
     text[0] = '\0';
     for (int i = 0; i <= SCENARIO_SCENARIOS_MAX; i++)
         sprintf(text + strlen(text), "scenario s%d\n/\n", i);
-    assert_int_equal(prepare(text, false), -1);
-    assert_string_equal(why + strlen(file), ":101: more than 50 scenarios");
-    request_plan_free(&request_plan);
+    check_invalid(text, false, ":101: more than 50 scenarios");
 }
