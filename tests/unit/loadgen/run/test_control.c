@@ -68,18 +68,6 @@ TEST(invalid_line_is_rejected_with_reason)
     }
 }
 
-TEST(keys_change_the_load)
-{
-    struct change change;
-
-    assert_true(change_parse_key('+', &change) && change.kind == CHANGE_LOAD);
-    assert_true(change_apply(&change, 10) == 11);
-    assert_true(change_parse_key('t', &change) && change.kind == CHANGE_THREADS);
-    assert_true(change_apply(&change, 3) == 2);
-    assert_true(change_parse_key('q', &change) && change.kind == CHANGE_STOP);
-    assert_false(change_parse_key('z', &change));
-}
-
 /* 100 responses from 1 ms to 100 ms, one of them a 404. */
 static void fill(struct tally *tally)
 {

@@ -185,8 +185,7 @@ static void make_plan(struct plan *made, const char *url)
 
 struct seen {
     char order[64];
-    size_t fail_before; /* the trial that cannot begin, from 1; 0: none */
-    size_t signal_after;
+    size_t fail_before;          /* the trial that cannot begin, from 1; 0: none */
     size_t short_from, short_to; /* these trials have too few responses, from 1; 0: none */
     size_t results;              /* passed to see_after() */
 };
@@ -208,8 +207,6 @@ static void see_after(void *context, size_t point, const struct result *trial_re
 
     assert_int_equal(tally_get(&trial_result->tally, TALLY_begun), point + 1);
     seen->results++;
-    if (strlen(seen->order) == seen->signal_after)
-        raise(SIGINT);
 }
 
 static bool see_enough(void *context, size_t point, const struct measures *measures)
@@ -259,21 +256,6 @@ TEST(series_alternates_the_order_of_points)
     trials_free(trials);
 }
 
-TEST(series_ended_early_keeps_its_trials)
-{
-    struct seen interrupted = {.signal_after = 5}, failed = {.fail_before = 2};
-    struct trials *trials = run_series(&interrupted, TRIALS_INTERRUPTED);
-
-    assert_string_equal(interrupted.order, "ABCCB");
-    assert_int_equal(trials_done(trials, 0), 1);
-    assert_int_equal(trials_done(trials, 1), 2);
-    trials_free(trials);
-    trials = run_series(&failed, TRIALS_FAILED);
-    assert_int_equal(trials_done(trials, 0), 1);
-    assert_int_equal(trials_done(trials, 1), 0);
-    trials_free(trials);
-}
-
 TEST(trial_with_too_few_responses_is_repeated)
 {
     struct seen twice = {.short_from = 2, .short_to = 3};
@@ -291,34 +273,6 @@ TEST(trial_with_too_few_responses_is_repeated)
     trials_free(trials);
 }
 
-static int handled;
-
-static void handle(int number)
-{
-    handled = number;
-}
-
-TEST(interrupts_are_counted_until_taken)
-{
-    signal(SIGTERM, handle);
-    signal(SIGHUP, SIG_DFL); /* the caller may ignore it */
-    assert_int_equal(interrupts_fd(), -1);
-    assert_int_equal(interrupts_begin(), 0);
-    raise(SIGINT);
-    assert_int_equal(interrupts_begin(), 0);
-    raise(SIGTERM);
-    interrupts_end();
-    raise(SIGHUP);
-    raise(SIGQUIT);
-    assert_int_equal(interrupts_take(), 4);
-    assert_int_equal(interrupts_take(), 0);
-    assert_int_equal(handled, 0);
-    interrupts_end();
-    raise(SIGTERM);
-    assert_int_equal(handled, SIGTERM);
-    signal(SIGTERM, SIG_DFL);
-}
-
 TEST(ignored_sighup_stays_ignored)
 {
     signal(SIGHUP, SIG_IGN);
@@ -327,48 +281,6 @@ TEST(ignored_sighup_stays_ignored)
     assert_int_equal(interrupts_take(), 0);
     interrupts_end();
     signal(SIGHUP, SIG_DFL);
-}
-
-TEST(plan_sets_dependent_values)
-{
-    struct plan trial_plan;
-
-    make_plan(&trial_plan, "http://127.0.0.1/");
-    assert_int_equal(trial_plan.connections_requested, 8);
-    assert_int_equal(trial_plan.connections, 5);
-    assert_int_equal(trial_plan.threads, 2);
-    plan_set_connections(&trial_plan, 1);
-    assert_int_equal(trial_plan.connections, 1);
-    assert_int_equal(trial_plan.threads, 1);
-    plan_set_connections(&trial_plan, 3);
-    assert_int_equal(trial_plan.threads, 2);
-}
-
-TEST(trials_run_repeatedly_in_one_process)
-{
-    struct result *trial_result = malloc(sizeof(*trial_result));
-    struct plan trial_plan;
-    char url[64], why[256] = "";
-    int fd = bind_refusing(url, sizeof(url));
-
-    assert_non_null(trial_result);
-    make_plan(&trial_plan, url);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_DONE);
-        assert_string_equal(trial_result->url, url);
-        assert_int_equal(tally_get(&trial_result->tally, TALLY_begun), 5);
-        assert_int_equal(tally_error(&trial_result->tally, ERROR_KIND_REFUSED), 5);
-        assert_int_equal(trial_status(TRIAL_DONE, trial_result), RESULT_NOTHING);
-        result_free(trial_result);
-    }
-    trial_plan.urls[0] = "http://nobody.invalid/";
-    assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_NO_SERVER);
-    assert_int_equal(trial_status(TRIAL_NO_SERVER, trial_result), RESULT_NOTHING);
-    trial_plan.urls[0] = "gopher://x/";
-    assert_int_equal(trial_run(&trial_plan, NULL, trial_result, why, sizeof(why)), TRIAL_INVALID);
-    assert_true(strlen(why) > 0);
-    free(trial_result);
-    close(fd);
 }
 
 TEST(signal_before_a_run_ends_it)

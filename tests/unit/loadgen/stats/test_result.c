@@ -32,15 +32,6 @@ static void fill(uint64_t answered, uint32_t status)
         tally_record(&result.tally, &transaction);
 }
 
-static void add_errors(uint64_t count)
-{
-    const struct transaction transaction = {.error = ERROR_KIND_CLOSED};
-
-    tally_count(&result.tally, TALLY_begun, count);
-    for (uint64_t i = 0; i < count; i++)
-        tally_record(&result.tally, &transaction);
-}
-
 /* The names of all notes, each followed by a space. */
 static const char *notes(void)
 {
@@ -54,70 +45,6 @@ static const char *notes(void)
         strcat(strcat(names, list[i].name), " ");
     }
     return names;
-}
-
-TEST(good_run_has_status_0_and_no_notes)
-{
-    fill(1000, 304);
-    assert_int_equal(result_status(&result), RESULT_GOOD);
-    assert_string_equal(notes(), "");
-    assert_true(result_rate(&result) == 1000);
-    assert_true(result_bad_percent(&result) == 0);
-}
-
-TEST(run_without_response_has_status_2)
-{
-    fill(0, 0);
-    add_errors(10);
-    assert_int_equal(result_status(&result), RESULT_NOTHING);
-    assert_string_equal(notes(), "nothing_answered ");
-    fill(0, 0); /* no request at all */
-    result.elapsed_ns = result.thread_ns = 0;
-    assert_int_equal(result_status(&result), RESULT_NOTHING);
-    assert_true(result_rate(&result) == 0 && result_bad_percent(&result) == 0 &&
-                result_cpu_share(&result) == 0);
-}
-
-TEST(run_with_errors_has_status_3)
-{
-    fill(99, 200);
-    add_errors(1);
-    assert_int_equal(result_status(&result), RESULT_ERRORS);
-    assert_string_equal(notes(), "too_many_errors latency_of_answers_only ");
-    plan.max_errors = 1;
-    assert_int_equal(result_status(&result), RESULT_GOOD);
-    assert_string_equal(notes(), "latency_of_answers_only ");
-    fill(10, 404);
-    assert_int_equal(result_status(&result), RESULT_ERRORS);
-    assert_int_equal(tally_bad(&result.tally), 10);
-    fill(9, 200); /* unanswered requests are errors */
-    tally_count(&result.tally, TALLY_begun, 1);
-    tally_count(&result.tally, TALLY_unanswered, 1);
-    assert_int_equal(result_status(&result), RESULT_ERRORS);
-    assert_true(result_bad_percent(&result) == 10);
-}
-
-TEST(interrupted_run_has_status_130)
-{
-    fill(0, 0);
-    result.interrupted = true;
-    assert_int_equal(result_status(&result), RESULT_INTERRUPTED);
-    assert_string_equal(notes(), "interrupted nothing_answered ");
-}
-
-TEST(missing_connections_are_noted)
-{
-    struct result_note list[RESULT_NOTES_MAX];
-
-    fill(10, 200);
-    plan.connections_requested = plan.connections = 1000;
-    tally_count(&result.tally, TALLY_clients_used, 996);
-    assert_string_equal(notes(), "connections_missing ");
-    result_notes(&result, list);
-    assert_string_equal(list[0].text, "Only 4 of 1000 connections were established.");
-    fill(3, 200);
-    plan.connections = 3;
-    assert_string_equal(notes(), "fewer_requests_than_connections ");
 }
 
 TEST(busy_client_is_noted)
