@@ -1,4 +1,4 @@
-/* Documents: their limits, no loss of data below them, plots drawn as text. */
+/* Documents: no loss of data, plots drawn as text. */
 #include "loadgen/report/document.h"
 
 #include "tests/test.h"
@@ -58,57 +58,6 @@ TEST(everything_is_kept_however_much_it_is)
     document_free(document);
 }
 
-TEST(cells_and_lines_beyond_the_limits_are_ignored)
-{
-    struct document *document = create();
-    const struct plot *plot;
-
-    document_cell(document, "no row");
-    document_table(document, NULL, columns, 2);
-    document_cell(document, "no row");
-    document_row(document, DOCUMENT_NORMAL);
-    for (int i = 0; i < 5; i++)
-        document_cell(document, "%d", i);
-    document_point(document, 1, 1);
-    document_plot(document, "p", (struct plot_axis){false, axis_count},
-                  (struct plot_axis){false, axis_count});
-    document_point(document, 1, 1);
-    for (int i = 0; i < 2 * PLOT_LINES_MAX; i++) {
-        document_line(document, "l", false);
-        document_point(document, i, i);
-    }
-    assert_int_equal(document->sections[0].tables[0].row_count, 1);
-    assert_string_equal(document->sections[0].tables[0].rows[0].cells[1], "1");
-    plot = &document->sections[0].plots[0];
-    assert_int_equal(plot->line_count, PLOT_LINES_MAX);
-    assert_int_equal(plot->line[PLOT_LINES_MAX - 1].count, 1);
-    assert_true(plot->line[PLOT_LINES_MAX - 1].points[0].x == PLOT_LINES_MAX - 1);
-    document_free(document);
-}
-
-/* One interval is enough; points without one have NAN. */
-TEST(bars_exist_if_a_point_has_an_interval)
-{
-    struct document *document = create();
-    const struct plot *plot;
-
-    document_plot(document, "p", (struct plot_axis){false, axis_count},
-                  (struct plot_axis){false, axis_count});
-    document_line(document, "without", false);
-    document_point(document, 1, 1);
-    document_line(document, "with", false);
-    document_point(document, 1, 1);
-    document_point_between(document, 2, 2, 1, 3);
-    document_point(document, 3, 3);
-    plot = &document->sections[0].plots[0];
-    assert_null(plot->line[0].bars);
-    assert_non_null(plot->line[1].bars);
-    assert_true(plot->line[1].bars[0].low != plot->line[1].bars[0].low);
-    assert_true(plot->line[1].bars[1].low == 1 && plot->line[1].bars[1].high == 3);
-    assert_true(plot->line[1].bars[2].low != plot->line[1].bars[2].low);
-    document_free(document);
-}
-
 TEST(incomplete_document_is_not_written)
 {
     struct document *document = create();
@@ -122,37 +71,6 @@ TEST(incomplete_document_is_not_written)
     assert_int_equal(errno, ENOMEM);
     fclose(out);
     assert_string_equal(text, "");
-    free(text);
-    document_free(document);
-}
-
-TEST(text_of_a_hostile_server_is_escaped)
-{
-    struct document *document = document_create("test", (struct document_layout){.column_gap = 2});
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    document_title(document, "t\x1b[2J%s", "\xc3\xa4");
-    document_subtitle(document, "s\n");
-    document_fact(document, DOCUMENT_NORMAL, "l\x7f", "%s", "f\xc2\x9b");
-    document_table(document, "n\r", columns, 2);
-    document_row(document, DOCUMENT_NORMAL);
-    document_cell(document, "%s", "c\xe2\x80\xae");
-    document_note(document, DOCUMENT_NORMAL, "d\x08", "%s", "m\xff");
-    document_section(document, "h\a", NULL);
-    assert_int_equal(document_write_text(out, document, false), 0);
-    fclose(out);
-    for (const char *at = text; *at != '\0'; at++)
-        assert_true(*at == '\n' || (unsigned char)*at >= ' ');
-    assert_string_equal(document->title, "t\\x1b[2J\xc3\xa4");
-    assert_non_null(strstr(text, "s\\x0a\n"));
-    assert_non_null(strstr(text, "l\\x7f"));
-    assert_non_null(strstr(text, "f\\xc2\\x9b\n"));
-    assert_non_null(strstr(text, "n\\x0d"));
-    assert_non_null(strstr(text, "c\\xe2\\x80\\xae"));
-    assert_non_null(strstr(text, "d\\x08 m\\xff\n"));
-    assert_non_null(strstr(text, "h\\x07\n"));
     free(text);
     document_free(document);
 }

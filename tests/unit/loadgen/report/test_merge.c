@@ -329,24 +329,6 @@ TEST(merging_in_steps_equals_merging_at_once)
     stored_result_free(once);
 }
 
-TEST(merged_report_has_all_formats)
-{
-    struct stored_result *merged = merge_all();
-
-    for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *out = open_memstream(&text, &size);
-
-        merged->plan.format = (enum plan_format)format;
-        assert_int_equal(report_write(out, &merged->result, false), 0);
-        fclose(out);
-        assert_true(size > 100);
-        free(text);
-    }
-    stored_result_free(merged);
-}
-
 TEST(runs_that_hardly_overlap_have_a_note)
 {
     struct stored_result *merged = merge_all();

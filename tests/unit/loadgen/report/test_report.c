@@ -1,11 +1,9 @@
-/* Reports of fixed results: the exact text and CSV, the values of JSON, HdrHistogram and HTML. */
-#include "loadgen/report/json.h"
+/* Reports of fixed results: the exact text and CSV, HdrHistogram and HTML. */
 #include "tests/test.h"
 #include "tests/unit/loadgen/load_results.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,99 +110,6 @@ TEST(colour_adds_only_escape_sequences)
     assert_string_equal(text, bad_text);
     for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         assert_true(strlen(line) <= 80);
-    free(text);
-}
-
-static json_t *make_json(void)
-{
-    char *text = make(PLAN_FORMAT_JSON, false);
-    json_t *json = json_loads(text, 0, NULL);
-
-    assert_non_null(json);
-    assert_int_equal(text[strlen(text) - 1], '\n');
-    free(text);
-    return json;
-}
-
-static const json_t *at(const json_t *json, const char *outer, const char *inner)
-{
-    return json_object_get(json_object_get(json, outer), inner);
-}
-
-static json_int_t integer(const json_t *json, const char *outer, const char *inner)
-{
-    assert_true(json_is_integer(at(json, outer, inner)));
-    return json_integer_value(at(json, outer, inner));
-}
-
-TEST(json_of_good_run_has_its_values)
-{
-    json_t *json;
-
-    fill_good();
-    json = make_json();
-    assert_string_equal(json_string_value(json_object_get(json, "wsload")), WEBSERVERD_VERSION);
-    assert_string_equal(json_string_value(at(json, "plan", "url")), "http://127.0.0.1:8080/");
-    assert_int_equal(integer(json, "plan", "requests"), 20000);
-    assert_true(json_is_null(at(json, "plan", "duration_s")));
-    assert_true(json_is_true(at(json, "plan", "keepalive")));
-    assert_true(json_real_value(json_object_get(json, "elapsed_s")) == 2);
-    assert_true(json_real_value(json_object_get(json, "requests_per_second")) == 10000);
-    assert_int_equal(integer(json, "requests", "begun"), 20000);
-    assert_int_equal(integer(json, "bytes", "body"), 20000000);
-    assert_int_equal(integer(json, "bytes", "head"), 480000);
-    assert_int_equal(integer(json, "statuses", "304"), 1);
-    assert_int_equal(json_object_size(json_object_get(json, "statuses")), 2);
-    assert_true(json_real_value(at(json, "latency_us", "p50")) == 64.511);
-    assert_true(json_real_value(at(json, "latency_us", "max")) == 2000000);
-    assert_int_equal(integer(json, "connect_us", "count"), 0);
-    assert_true(json_is_null(at(json, "connect_us", "p50")));
-    assert_int_equal(json_object_size(json_object_get(json, "error_texts")), 0);
-    assert_int_equal(json_array_size(json_object_get(json, "notes")), 0);
-    assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 0);
-    json_decref(json);
-}
-
-TEST(json_of_bad_run_has_its_errors_and_notes)
-{
-    json_t *json;
-    const json_t *notes;
-
-    fill_bad();
-    json = make_json();
-    assert_int_equal(integer(json, "requests", "failed"), 39);
-    assert_int_equal(integer(json, "requests", "unanswered"), 2);
-    assert_int_equal(integer(json, "requests", "bad_statuses"), 10);
-    assert_int_equal(integer(json, "errors", "refused"), 30);
-    assert_int_equal(integer(json, "errors", "timeout"), 0);
-    assert_int_equal(json_object_size(json_object_get(json, "errors")), ERROR_KIND_COUNT);
-    assert_int_equal(integer(json, "connections", "asked"), 500);
-    assert_int_equal(integer(json, "connections", "used"), 101);
-    assert_int_equal(integer(json, "connections", "up"), 100);
-    assert_true(json_is_null(at(json, "latency_us", "p99")));
-    assert_string_equal(json_string_value(at(json, "error_texts", "other")), "No route to host");
-    notes = json_object_get(json, "notes");
-    assert_int_equal(json_array_size(notes), 6);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(notes, 0), "name")),
-                        "interrupted");
-    assert_true(json_is_true(json_object_get(json, "interrupted")));
-    assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 130);
-    json_decref(json);
-}
-
-TEST(json_has_no_control_characters)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    struct error_texts *texts = &result.error_texts;
-
-    fill_bad();
-    snprintf(texts->first[ERROR_KIND_OTHER], sizeof(texts->first[0]), "%s",
-             "a\x1b\xc2\x9b\xe2\x80\xae\xff\xc3\xa4");
-    assert_int_equal(result_write_json(out, &result), 0);
-    fclose(out);
-    assert_non_null(strstr(text, "\"a\\\\x1b\\\\xc2\\\\x9b\\\\xe2\\\\x80\\\\xae\\\\xff\xc3\xa4\""));
     free(text);
 }
 
