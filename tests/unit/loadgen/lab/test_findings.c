@@ -110,55 +110,6 @@ TEST(page_escapes_all_text)
     document_free(findings);
 }
 
-TEST(report_has_chapters_and_contents)
-{
-    struct document *one = example(), *other = example(), *front = findings_create("All");
-    const struct html_chapter chapters[] = {{"one", "Why <one>?", "1 met", "Took 1 s.", one, 1},
-                                            {"other", "?", "no criteria", "", other, 1}};
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    document_section(one, "The machine", NULL);
-    assert_int_equal(document_write_html_chapters(out, front, chapters, 2), 0);
-    fclose(out);
-    check_has(text, "<title>All</title>");
-    check_has(text, "<li><a href=\"#one\">A &amp; B</a> <span class=\"soft\">(1 met)</span>");
-    check_has(text,
-              "<section id=\"one\">\n<h2>A &amp; B</h2>\n<p class=\"soft\">Why &lt;one&gt;?</p>");
-    check_has(text, "<section id=\"other\">");
-    check_has(text, "<h3>One &lt;table&gt;</h3>");
-    check_has(text, "<p class=\"soft\">Took 1 s.</p>\n</section>");
-    check_has(text, "<li><b>Note: </b>mind the gap.");
-    assert_null(strstr(text, "The machine"));
-    free(text);
-    document_free(one);
-    document_free(other);
-    document_free(front);
-}
-
-/* A chapter shows its notes and its first plot; a fold hides all but the facts. */
-TEST(fold_hides_the_result)
-{
-    struct document *findings = example(), *front = findings_create("All");
-    const struct html_chapter chapter = {"one", "?", "", "", findings, 1};
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    document_fact(findings, DOCUMENT_NORMAL, "Predict", "how long?");
-    document_fold(findings, "Show <it>");
-    assert_int_equal(document_write_html(out, findings), 0);
-    assert_int_equal(document_write_html_chapters(out, front, &chapter, 1), 0);
-    fclose(out);
-    check_has(text, "<dd>how long?</dd>\n</dl>\n<details class=\"result\"><summary>Show "
-                    "&lt;it&gt;</summary>\n<ul>\n");
-    check_has(text, "</figure>\n</div>\n<details class=\"more\"><summary>");
-    free(text);
-    document_free(findings);
-    document_free(front);
-}
-
 TEST(summary_counts_verdicts)
 {
     struct document *findings = findings_create("x");
@@ -240,23 +191,6 @@ TEST(published_values_have_their_unit)
     check_has(text, "<td>log off<td>RSS<td>1.6 MB<td>3.2 MB<td>2\n");
     check_has(text, "<td>log full<td>RSS<td>18.0 MB<td>-<td>-\n");
     check_has(text, "<td>Square, 1 thread, 20 connections<td>requests/s<td>-<td>5,000<td>-\n");
-    free(text);
-    document_free(findings);
-}
-
-TEST(run_that_cannot_be_compared_says_why)
-{
-    static const struct published_own apart = {.why = "the run was short"};
-    struct document *findings = example();
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    findings_add_published(findings, "endurance", &apart);
-    assert_int_equal(document_write_text(out, findings, false), 0);
-    fclose(out);
-    check_has(text, "Not compared: the run was short.");
-    assert_null(strstr(text, "10,000,000"));
     free(text);
     document_free(findings);
 }

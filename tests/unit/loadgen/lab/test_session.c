@@ -202,21 +202,8 @@ TEST(findings_read_again_are_the_same)
     free(after);
     document_free(findings);
     document_free(again);
-    json_decref(conditions);
-}
-
-/* Follows the test above, whose file it reads and removes. */
-TEST(findings_of_other_conditions_are_refused)
-{
-    json_t *conditions = store_conditions(&settings, &machine, "server 2", "client 1");
-    struct document *again;
-    char why[512] = "";
-
-    assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_REFUSED);
-    assert_non_null(strstr(why, "webserverd: 'server 1', now 'server 2'"));
     assert_int_equal(store_forget(directory, "x", why, sizeof(why)), 0);
     assert_int_equal(read_findings("x", conditions, &again, why, sizeof(why)), STORE_MISSING);
-    assert_int_equal(store_forget(directory, "x", why, sizeof(why)), 0);
     json_decref(conditions);
 }
 
