@@ -554,6 +554,16 @@ TEST(command_line_completes_and_sends)
     terminal_type(terminal, ":");
     TYPE_SHOWS("\x1bOA", ":threads 3"); /* previous line of the history */
     TYPE_SHOWS("\x15nonsense\r", "not done: unknown command 'nonsense'");
+    TYPE_SHOWS(":threads 48\x1bOD\x7f", ":threads 8"); /* Left, Backspace */
+    TYPE_SHOWS("\x1bOH\x1b[3~", ":hreads 8");          /* Home, Delete */
+    TYPE_SHOWS("t\x1bOF\x17"
+               "9",
+               ":threads 9"); /* End, Ctrl-W */
+    TYPE_SHOWS("\x15"
+               "ca\tpu\t/x",
+               ":cache-purge /x"); /* the common beginning of two words, then one of them */
+    TYPE_SHOWS("\x15\xc3\xbc\xe2\x82\xac\x7f", ":\xc3\xbc"); /* a character of three bytes */
+    TYPE_HIDES("\x1b", ":\xc3\xbc");
     TYPE_SHOWS(":view log\t\r", "[5 log]");
     terminal_type(terminal, ":quit\r");
     stage_ended_well();
