@@ -193,33 +193,3 @@ TEST(answers_about_threads_show_connections_of_each)
         assert_string_equal(text, cases[i].text);
     }
 }
-
-TEST(answers_of_a_hostile_server_are_escaped)
-{
-    static const struct {
-        const char *command, *line, *text;
-    } cases[] = {
-        {"ping",
-         "{\"ok\":true,\"name\":\"a\\u001b[2J\\nb\",\"pid\":7,\"version\":\"\xe2\x80\xae\"}",
-         "webserverd 'a\\x1b[2J\\x0ab' answers: pid 7, version \\xe2\\x80\\xae\n"},
-        {"future", "{\"ok\":true,\"\\u009b\":\"\xc3\xa4\\r\"}",
-         "future: \\xc2\\x9b \xc3\xa4\\x0d\n"},
-        {"config",
-         "{\"ok\":true,\"keys\":[{\"key\":\"a.b\",\"value\":\"\\u007f\",\"origin\":\"\\n\","
-         "\"default\":\"\",\"change\":\"\\u2028\"}]}",
-         "a.b                            = \\x7f                     # \\x0a; default ; "
-         "\\xe2\\x80\\xa8\n"},
-        {"threads", "{\"ok\":false,\"error\":\"line\\n\\tword\\u001b[1A\\u0085\"}",
-         "line\n\tword\\x1b[1A\\xc2\\x85"},
-        {"threads", "\x1b]0;title\x07", "invalid answer to 'threads': \\x1b]0;title\\x07"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char text[512] = "";
-        FILE *out = fmemopen(text, sizeof(text), "w");
-
-        answer_print(cases[i].command, cases[i].line, out);
-        fclose(out);
-        assert_string_equal(text, cases[i].text);
-    }
-}

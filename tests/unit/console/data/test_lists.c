@@ -105,13 +105,6 @@ TEST(oldest_kind_is_replaced)
     assert_string_equal(rows[EVENT_LIST_KINDS - 1]->text, "kind ab");
 }
 
-TEST(unprintable_bytes_are_escaped)
-{
-    event(1, LEVEL_ERROR, "no file \x1b[2J");
-    assert_int_equal(kinds(LEVEL_INFO, 2), 1);
-    assert_string_equal(rows[0]->text, "no file \\x1b[2J");
-}
-
 /* Cache entries */
 
 static void add(const char *path, uint64_t bytes, uint64_t hits, uint64_t stored_ns)

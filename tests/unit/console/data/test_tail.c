@@ -93,20 +93,6 @@ static void assert_newest(size_t back, uint64_t number)
     assert_string_equal(tail_line(tail, back)->referer, "");
 }
 
-TEST(rings_are_merged_by_time)
-{
-    log_line(0, 1);
-    log_line(0, 4);
-    log_line(2, 2);
-    log_line(2, 3);
-    assert_int_equal(read_after(20 * NS_PER_MS), 4);
-    for (size_t back = 0; back < 4; back++)
-        assert_newest(back, 4 - back);
-    assert_int_equal(tail_line(tail, 1)->thread, 2);
-    assert_int_equal(read_after(20 * NS_PER_MS), 0);
-    assert_int_equal(tail_missed(tail), 0);
-}
-
 static void log_line_of_host(uint64_t time_ns, uint16_t host)
 {
     const struct log_ring log = segment_ring(&segment, 0);
@@ -392,17 +378,6 @@ TEST(lines_are_ordered_across_calls)
     }
     for (size_t back = 0; back < 500; back++)
         assert_newest(back, 500 - back);
-}
-
-TEST(unprintable_bytes_are_escaped)
-{
-    const struct log_ring ring = segment_ring(&segment, 0);
-    uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record = {.status = 400, .request_line = SPAN("GET /\x1b[2J\xff")};
-
-    log_ring_append(&ring, words, log_record_pack(&record, words));
-    assert_int_equal(read_after(20 * NS_PER_MS), 1);
-    assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
 TEST(protocol_is_named_as_negotiated)
