@@ -1,4 +1,4 @@
-/* Rates by host from what threads counted; names that outlive their entries. */
+/* Intervals by host; entries that are used again, counts that workers forge. */
 #include "common/clock.h"
 #include "common/segment_reader.h"
 #include "console/data/hosts.h"
@@ -85,36 +85,6 @@ TEST(server_without_hosts_has_no_rows)
     assert_int_equal(list.count, 0);
 }
 
-TEST(rates_are_those_of_the_interval)
-{
-    const struct host_row *row;
-
-    add_host(0, 1, "*");
-    add_host(1, 2, "a.example");
-    assert_true(hosts_counted(&reader));
-    answer(0, 1, HOST_METRIC_responses_2xx, 1000);
-    take_after(0);
-    assert_int_equal(list.interval_ns, 0);
-    assert_true(isnan(row_of("a.example")->requests_per_s));
-    assert_int_equal(row_of("a.example")->requests, 1000);
-    answer(0, 1, HOST_METRIC_responses_2xx, 10);
-    answer(1, 1, HOST_METRIC_responses_5xx, 20);
-    answer(1, 0, HOST_METRIC_responses_4xx, 10);
-    take_after(2 * NS_PER_S);
-    assert_int_equal(list.interval_ns, 2 * NS_PER_S);
-    assert_string_equal(list.rows[0].name, "a.example"); /* most requests first */
-    row = row_of("a.example");
-    assert_near(row->requests_per_s, 15);
-    assert_near(row->class_per_s[0], 5);
-    assert_near(row->class_per_s[3], 10);
-    assert_near(row->sent_per_s, 1500);
-    assert_near(row->share, 0.75);
-    assert_true(row->p99_ns >= NS_PER_MS * 0.99 && row->p99_ns <= NS_PER_MS * 1.25);
-    assert_int_equal(row->requests, 1030);
-    assert_int_equal(row->sent, 103000);
-    assert_near(row_of("*")->class_per_s[2], 5);
-}
-
 /* Two bases, one every 5 s: the interval is 5 to 10 s long. */
 TEST(interval_slides)
 {
@@ -169,23 +139,4 @@ TEST(counts_that_decrease_give_no_rate)
     assert_near(row_of("*")->requests_per_s, 0);
     assert_true(isnan(row_of("*")->p99_ns));
     assert_true(isfinite(row_of("*")->sent_per_s));
-}
-
-TEST(names_are_kept_once)
-{
-    struct host_names *names = host_names_create();
-    char name[32];
-    const char *kept[300];
-
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof(name), "site-%d.example", i);
-        kept[i] = host_names_keep(names, name);
-        assert_string_equal(kept[i], name);
-    }
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof(name), "site-%d.example", i);
-        assert_ptr_equal(host_names_keep(names, name), kept[i]);
-    }
-    host_names_destroy(names);
-    host_names_destroy(NULL);
 }

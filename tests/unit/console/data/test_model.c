@@ -75,21 +75,6 @@ TEST(empty_model_has_no_values)
     assert_int_equal(model_interval_ns(model), 0);
 }
 
-TEST(rates_are_over_the_interval)
-{
-    serve(0, 5000, 1000);
-    take_after(0); /* earlier requests are not part of a rate */
-    for (int i = 0; i < 40; i++) {
-        serve(0, 10, 1000);
-        serve(1, 30, 1000);
-        take_after(100);
-    }
-    assert_float_equal(model_rate(model, METRIC_requests), 400, 0.5);
-    assert_float_equal(model_thread_rate(model, &data.threads[0], METRIC_requests), 100, 0.5);
-    assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 300, 0.5);
-    assert_in_range(model_interval_ns(model), NS_PER_S / 2, NS_PER_S);
-}
-
 /* However often samples are taken. */
 TEST(numbers_of_the_interval_change_together)
 {
@@ -126,21 +111,6 @@ TEST(interval_excludes_older_requests)
     assert_true(isnan(model_percentile(model, 99)));
 }
 
-TEST(percentiles_are_of_the_interval)
-{
-    serve(0, 1000, 900000000); /* a slow request before the interval */
-    take_after(0);
-    serve(0, 90, 1000000);
-    serve(1, 10, 5000000);
-    take_after(500);
-    assert_in_range((uint64_t)model_percentile(model, 50), 1000000, 1016000);
-    assert_in_range((uint64_t)model_percentile(model, 99), 5000000, 5080000);
-    assert_in_range((uint64_t)model_thread_percentile(model, &data.threads[0], 99), 1000000,
-                    1016000);
-    assert_in_range((uint64_t)model_thread_percentile(model, &data.threads[1], 50), 5000000,
-                    5080000);
-}
-
 TEST(queue_waits_are_of_the_interval)
 {
     histogram_record(&data.queue_waits, 9 * NS_PER_S);
@@ -162,17 +132,6 @@ TEST(new_slot_counts_from_zero)
     serve(1, 50, 1000);
     take_after(500); /* only this half second is in the interval */
     assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 100, 0.5);
-}
-
-TEST(hit_ratio_is_of_the_interval)
-{
-    take_after(0);
-    take_after(500);
-    assert_true(isnan(model_figure(model, FIGURE_cache_hit_ratio)));
-    data.snapshot.sums[METRIC_cache_hits] = 30;
-    data.snapshot.sums[METRIC_cache_misses] = 10;
-    take_after(500);
-    assert_float_equal(model_figure(model, FIGURE_cache_hit_ratio), 0.75, 1e-9);
 }
 
 TEST(reset_clears_the_model)
