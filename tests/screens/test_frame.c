@@ -39,8 +39,6 @@ static void use_settings(char *variable, char *file, const char *name)
     snprintf(file, SETTING_BYTES, "%s/webserverd/%s", settings, name);
 }
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *const log_view[] = {"log", NULL};
 static const char *const readonly[] = {"--readonly", NULL};
 
@@ -649,7 +647,7 @@ TEST(readonly_rejects_typed_changes)
                                         ":log-level debug\r"};
     stage_open(24, 80, readonly, NULL);
     ASSERT_SHOWS("10.0k total", "read-only");
-    for (size_t i = 0; i < COUNT(lines); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         TYPE_SHOWS(lines[i], "not done: this console is read-only (--readonly)");
     }
     TYPE_SHOWS(":threads\r", "the fixture knows only threads N"); /* a query is allowed */
@@ -1067,7 +1065,7 @@ TEST(all_terminal_types_work)
     static const char *const types[] = {"TERM=xterm-256color", "TERM=screen", "TERM=vt100",
                                         "TERM=linux"};
     stage_fixture();
-    for (size_t i = 0; i < COUNT(types); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(types); i++) {
         /* For some terminal types curses keeps a few bytes until exit. */
         const char *const environment[] = {types[i], "ASAN_OPTIONS=detect_leaks=0", NULL};
 
@@ -1115,7 +1113,7 @@ TEST(overlays_survive_resizes)
     stage_open(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     for (int i = 0; i < 100; i++) {
-        terminal_type(terminal, openings[dice(&random) % COUNT(openings)]);
+        terminal_type(terminal, openings[dice(&random) % ARRAY_LENGTH(openings)]);
         terminal_resize(terminal, 1 + (int)(dice(&random) % 70), 1 + (int)(dice(&random) % 250));
         terminal_take(terminal);
         terminal_type(terminal, "\x07"); /* Ctrl-G cancels a dialog */
@@ -1128,71 +1126,25 @@ TEST(overlays_survive_resizes)
 
 static const char *random_event(uint32_t *random)
 {
-    static const char *const keys[] = {"1",
-                                       "2",
-                                       "3",
-                                       "4",
-                                       "5",
-                                       "6",
-                                       "8",
-                                       "9",
-                                       "\t",
-                                       "\x1b[Z",
-                                       "+",
-                                       "-",
-                                       " ",
-                                       "g",
-                                       "\x1bOA",
-                                       "\x1bOB",
-                                       "\x1bOC",
-                                       "\x1bOD",
-                                       "\x1b[5~",
-                                       "\x1b[6~",
-                                       "?",
-                                       "\x1bOH",
-                                       "\x1bOF",
-                                       "\f",
-                                       "\x1b",
-                                       "[",
-                                       "]",
-                                       "s",
-                                       "S",
-                                       "f",
-                                       "\r",
-                                       "/",
-                                       ":",
-                                       "y",
-                                       "n",
-                                       "m",
-                                       "v",
-                                       "t",
-                                       "d",
-                                       "e",
-                                       "x",
-                                       "c",
-                                       "w",
-                                       "W",
-                                       "o",
-                                       "O",
-                                       "status:4xx\r",
-                                       "threads 3\r",
-                                       "view log\r",
-                                       "\x15",
-                                       "\x17",
-                                       "\x7f",
-                                       "\x80",
-                                       "\xff",
-                                       "\x1b[M",
-                                       "\x1b[99~",
-                                       "~",
-                                       "\x07"};
+    static const char single[] =
+        "12345689\t+- g?\f\x1b[]sSf\r/:ynmvtdexcwWoO\x15\x17\x7f\x80\xff~\x07";
+    static const char *const sequences[] = {
+        "\x1b[Z", "\x1bOA", "\x1bOB",       "\x1bOC",      "\x1bOD",     "\x1b[5~", "\x1b[6~",
+        "\x1bOH", "\x1bOF", "status:4xx\r", "threads 3\r", "view log\r", "\x1b[M",  "\x1b[99~",
+    };
     static char event[64];
+    uint32_t choice;
 
-    if (dice(random) % 4 != 0)
-        return keys[dice(random) % COUNT(keys)];
-    snprintf(event, sizeof(event), "\x1b[<%u;%u;%u%c",
-             dice(random) % 3 == 0 ? 0 : 64 + dice(random) % 2, 1 + dice(random) % 130,
-             1 + dice(random) % 45, dice(random) % 5 ? 'M' : 'm');
+    if (dice(random) % 4 == 0) {
+        snprintf(event, sizeof(event), "\x1b[<%u;%u;%u%c",
+                 dice(random) % 3 == 0 ? 0 : 64 + dice(random) % 2, 1 + dice(random) % 130,
+                 1 + dice(random) % 45, dice(random) % 5 ? 'M' : 'm');
+        return event;
+    }
+    choice = dice(random) % (ARRAY_LENGTH(sequences) + sizeof(single) - 1);
+    if (choice < ARRAY_LENGTH(sequences))
+        return sequences[choice];
+    snprintf(event, sizeof(event), "%c", single[choice - ARRAY_LENGTH(sequences)]);
     return event;
 }
 

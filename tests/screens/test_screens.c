@@ -408,16 +408,6 @@ TEST(dumb_terminal_is_refused)
     assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-TEST(readonly_changes_nothing)
-{
-    static const char *const readonly[] = {"--readonly", NULL};
-
-    stage_open(24, 80, readonly, NULL);
-    ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
-    TYPE_SHOWS("+", "not done: this console is read-only (--readonly)");
-    assert_int_equal(fixture_commands(fixture), 0);
-}
-
 TEST(help_lists_every_key)
 {
     static const char *const sentences[] = {
@@ -478,37 +468,6 @@ TEST(every_size_is_filled)
     assert_true(terminal_shows_no_more(terminal, "[5 log]"));
     terminal_resize(terminal, 24, 80);
     ASSERT_SHOWS("[5 log]");
-}
-
-/* After a thousand random keys and sizes the console still runs and can be quit. */
-TEST(random_keys_and_sizes_do_no_harm)
-{
-    static const char *const keys[] = {
-        "1",    "2",       "3",        "4",    "5",      "6",    "7",      "8",       "9",
-        "\t",   "\x1b[Z",  "+",        "-",    " ",      "t",    "\x1bOA", "\x1bOB",  "v",
-        "n",    "c",       "s",        "S",    "f",      "e",    "d",      "\x1b[5~", "\x1b[6~",
-        "?",    "m",       "w",        "o",    "\r",     "\x1b", "\x1bOH", "\x1bOF",  "\f",
-        "\x1b", "\x1b[M",  "\x80",     "[",    "]",      "W",    "O",      "\x1b",    "\xff",
-        "~",    "xyz\x1b", "\x1b[99~", "/a\r", "\x1bOD",
-    };
-    uint32_t random = 12345;
-
-    stage_fixture();
-    stage_console_of_one_server(NULL);
-    ASSERT_SHOWS("[1 overview]");
-    for (int i = 0; i < 3000; i++) {
-        random = random * 1664525 + 1013904223;
-        if (random >> 24 < 16)
-            terminal_resize(terminal, 1 + (int)(random >> 8 & 63), 1 + (int)(random >> 14 & 255));
-        terminal_type(terminal, keys[(random >> 16) % (sizeof(keys) / sizeof(keys[0]))]);
-        terminal_take(terminal);
-    }
-    terminal_resize(terminal, 24, 80);
-    for (int i = 0; i < 3; i++)
-        terminal_type(terminal, "\x07"); /* Ctrl-G cancels a question or an input */
-    TYPE_SHOWS("1\x1b", "[1 overview]", "requests/s", "errors/s");
-    terminal_type(terminal, "q");
-    stage_ended_well();
 }
 
 TEST(mono_and_ascii_are_possible)

@@ -198,30 +198,15 @@ TEST(span_sets_the_window_of_top)
     assert_in_range(window_with("--span 15m --json top"), 891, 900);
 }
 
-/* Runs wsconsole with ARGUMENTS and no name. */
-static int run_nameless(const char *arguments)
-{
-    char command[1024];
-    FILE *pipe;
-    size_t length;
-
-    snprintf(command, sizeof(command), "LC_ALL=C.UTF-8 '%s' %s 2>&1", WSCONSOLE, arguments);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    length = fread(output, 1, sizeof(output) - 1, pipe);
-    output[length] = '\0';
-    return WEXITSTATUS(pclose(pipe));
-}
-
 TEST(socket_names_the_instance)
 {
     char arguments[256];
 
     snprintf(arguments, sizeof(arguments), "-s %s --once overview", fixture_socket(fixture));
-    assert_int_equal(run_nameless(arguments), DONE);
+    assert_int_equal(run_any(WSCONSOLE, arguments), DONE);
     assert_non_null(strstr(output, "10.0k total"));
     snprintf(arguments, sizeof(arguments), "-s %s.none --once overview", fixture_socket(fixture));
-    assert_int_equal(run_nameless(arguments), NO_DAEMON);
+    assert_int_equal(run_any(WSCONSOLE, arguments), NO_DAEMON);
     assert_non_null(strstr(output, "no running webserverd has the control socket '"));
 }
 
