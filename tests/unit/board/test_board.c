@@ -61,6 +61,14 @@ static int in_child(void (*test)(void))
     return status;
 }
 
+#define BOARD_TEST(name)                                                                           \
+    static void name##_in_child(void);                                                             \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        assert_int_equal(in_child(name##_in_child), 0);                                            \
+    }                                                                                              \
+    static void name##_in_child(void)
+
 static bool refuse_posix_fallocate, refuse_madvise;
 static int madvised;
 
@@ -108,7 +116,7 @@ static_assert(sizeof(wsboard_unseen.latency) == sizeof(struct histogram), "the s
 static_assert(sizeof(struct wsboard_event) == sizeof(struct event_slot), "the same");
 static_assert((int)WSBOARD_RECORD_HEAD == (int)LOG_RECORD_HEAD_WORDS, "the same");
 
-static void check_description(void)
+BOARD_TEST(board_is_described_as_webserverd_is)
 {
     open_board();
     for (uint32_t i = 0; i < reader.map.header.metric_count; i++) {
@@ -137,14 +145,9 @@ static void check_description(void)
     }
 }
 
-TEST(board_is_described_as_webserverd_is)
-{
-    assert_int_equal(in_child(check_description), 0);
-}
-
 /* Requests */
 
-static void check_requests(void)
+BOARD_TEST(request_is_counted_and_logged)
 {
     static const struct {
         const char *line;
@@ -195,12 +198,7 @@ static void check_requests(void)
     assert_int_equal(log_ring_read(&ring, &position, words, LOG_RECORD_WORDS_MAX), LOG_RING_EMPTY);
 }
 
-TEST(request_is_counted_and_logged)
-{
-    assert_int_equal(in_child(check_requests), 0);
-}
-
-static void check_lines(void)
+BOARD_TEST(request_line_of_any_length_is_stored)
 {
     static const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 94, 95, 96, 97, 104, 255, 256, 257};
     uint64_t words[LOG_RECORD_WORDS_MAX], position = 0;
@@ -228,12 +226,7 @@ static void check_lines(void)
     }
 }
 
-TEST(request_line_of_any_length_is_stored)
-{
-    assert_int_equal(in_child(check_lines), 0);
-}
-
-static void check_latencies(void)
+BOARD_TEST(latency_is_in_the_bucket_of_webserverd)
 {
     static const uint64_t values[] = {0,
                                       1,
@@ -263,11 +256,6 @@ static void check_latencies(void)
     assert_int_equal(counted.max, expected.max);
 }
 
-TEST(latency_is_in_the_bucket_of_webserverd)
-{
-    assert_int_equal(in_child(check_latencies), 0);
-}
-
 /* Threads and processes */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -295,7 +283,7 @@ static uint32_t threads_shown(void)
     return count;
 }
 
-static void check_short_threads(void)
+BOARD_TEST(short_threads_lose_no_count_and_no_slot)
 {
     pthread_t thread[AT_ONCE];
 
@@ -309,11 +297,6 @@ static void check_short_threads(void)
     assert_int_equal(sum(METRIC_requests), SHORT_THREADS);
     assert_int_equal(threads_shown(), 0);
     assert_int_equal(segment_worker(&reader.map, 0)->threads_actual, 0);
-}
-
-TEST(short_threads_lose_no_count_and_no_slot)
-{
-    assert_int_equal(in_child(check_short_threads), 0);
 }
 
 enum { CHILDREN = 60 };
@@ -331,7 +314,7 @@ static void end_child(int number)
 }
 
 /* Fewer than there are slots at a time; those that are killed or call _exit() leave theirs taken. */
-static void check_children(void)
+BOARD_TEST(children_are_counted_and_their_slots_used_again)
 {
     pid_t pid;
 
@@ -348,12 +331,7 @@ static void check_children(void)
     assert_int_equal(segment_worker_slot(&reader.map, 0)->pid, getpid());
 }
 
-TEST(children_are_counted_and_their_slots_used_again)
-{
-    assert_int_equal(in_child(check_children), 0);
-}
-
-static void check_worker_number(void)
+BOARD_TEST(child_takes_the_slot_that_it_names)
 {
     pid_t pid;
 
@@ -370,11 +348,6 @@ static void check_worker_number(void)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
     }
-}
-
-TEST(child_takes_the_slot_that_it_names)
-{
-    assert_int_equal(in_child(check_worker_number), 0);
 }
 
 enum { STORM_PARENTS = 4, STORM_CHILDREN = 25 };
@@ -396,7 +369,7 @@ static void storm(void)
         ;
 }
 
-static void check_storm(void)
+BOARD_TEST(storm_of_children_leaves_free_slots)
 {
     uint64_t requests;
 
@@ -419,11 +392,6 @@ static void check_storm(void)
     assert_int_equal(sum(METRIC_requests), requests + 1); /* there is a free slot */
 }
 
-TEST(storm_of_children_leaves_free_slots)
-{
-    assert_int_equal(in_child(check_storm), 0);
-}
-
 /* States, queue, locks, events */
 
 static uint32_t own_state(void)
@@ -431,7 +399,7 @@ static uint32_t own_state(void)
     return segment_thread(&reader.map, wsboard_self.number)->activity.state;
 }
 
-static void check_states(void)
+BOARD_TEST(state_name_and_queue_are_shown)
 {
     const struct segment_thread *thread;
 
@@ -461,11 +429,6 @@ static void check_states(void)
     assert_int_equal(sum(METRIC_cache_hits), 5);
 }
 
-TEST(state_name_and_queue_are_shown)
-{
-    assert_int_equal(in_child(check_states), 0);
-}
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static volatile bool waiting, go;
@@ -491,7 +454,7 @@ static void await_state(uint32_t slot, uint32_t wanted)
         sched_yield(); /* the time limit of the test ends a hang */
 }
 
-static void check_waits(void)
+BOARD_TEST(wait_for_lock_and_condition_is_a_state)
 {
     pthread_t thread;
 
@@ -511,12 +474,7 @@ static void check_waits(void)
     assert_true(sum(METRIC_lock_wait) > 0);
 }
 
-TEST(wait_for_lock_and_condition_is_a_state)
-{
-    assert_int_equal(in_child(check_waits), 0);
-}
-
-static void check_events(void)
+BOARD_TEST(event_is_in_the_ring)
 {
     struct event_ring ring;
     struct event_record event;
@@ -529,11 +487,6 @@ static void check_events(void)
     assert_string_equal(event.text, "cache of 7 entries is full");
     assert_int_equal(event.level, LEVEL_WARN);
     assert_int_equal(event.pid, getpid());
-}
-
-TEST(event_is_in_the_ring)
-{
-    assert_int_equal(in_child(check_events), 0);
 }
 
 /* Names */
@@ -688,7 +641,7 @@ static void call_everything(void)
     assert_int_equal(pthread_mutex_unlock(&mutex), 0);
 }
 
-static void check_full_memory(void)
+BOARD_TEST(calls_do_nothing_without_memory)
 {
     refuse_posix_fallocate = true;
     assert_int_equal(board_open(name, 1), -1);
@@ -706,11 +659,6 @@ static void check_full_memory(void)
     for (int i = 0; i < 1024 && sum(METRIC_requests) == 0; i++) /* a try is rare */
         call_everything();
     assert_int_equal(sum(METRIC_requests), 1);
-}
-
-TEST(calls_do_nothing_without_memory)
-{
-    assert_int_equal(in_child(check_full_memory), 0);
 }
 
 /* Commands */
@@ -735,7 +683,7 @@ static void ask(struct control_client *client, const char *line, const char *exp
     assert_string_equal(answer, expected);
 }
 
-static void check_control(void)
+BOARD_TEST(offered_command_is_carried_out)
 {
     struct control_client client;
     char why[256];
@@ -757,9 +705,4 @@ static void check_control(void)
     assert_int_equal(sum(METRIC_queue_capacity), 8);
     board_close();
     assert_int_not_equal(access(reader.map.header.socket_path, F_OK), 0);
-}
-
-TEST(offered_command_is_carried_out)
-{
-    assert_int_equal(in_child(check_control), 0);
 }
