@@ -45,17 +45,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    struct place *place = *state;
-
-    scratch_remove(place->directory);
-    free(place);
-    return 0;
-}
-
-const struct test_fixture test_fixture = {set_up, tear_down};
-
 static void become_wsload(const struct place *place, char *const *words)
 {
     int out = open(place->out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -158,6 +147,19 @@ static void check_nothing_left(const struct place *place)
     check_no_process_left();
 }
 
+/* No test leaves anything. */
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    check_nothing_left(place);
+    scratch_remove(place->directory);
+    free(place);
+    return 0;
+}
+
+const struct test_fixture test_fixture = {set_up, tear_down};
+
 static void check_has(const char *text, const char *words)
 {
     if (strstr(text, words) != NULL)
@@ -205,6 +207,19 @@ static char *read_page(const struct place *place, const char *name)
     return read_text(path);
 }
 
+/* The page of an experiment has all WORDS, a list ended by NULL. */
+static void check_page_has(const struct place *place, const char *name, const char *const *words)
+{
+    char *page = read_page(place, name);
+
+    check_page(page);
+    for (; *words != NULL; words++)
+        check_has(page, *words);
+    free(page);
+}
+
+#define PAGE_HAS(name, ...) check_page_has(place, name, (const char *const[]){__VA_ARGS__, NULL})
+
 TEST(short_experiments_report_and_leave_nothing)
 {
     const struct place *place = *state;
@@ -222,15 +237,10 @@ TEST(short_experiments_report_and_leave_nothing)
                     count_of(text, "Not decided: ") >=
                 5);
     free(text);
-    page = read_page(place, "concurrency");
-    check_page(page);
-    check_has(page, "<svg class=\"plot\"");
-    check_has(page, "CPU time with 100 connections and ");
-    check_has(page, "<tr><td>bare, Connection per request<td>");
-    check_has(page, ": a server that only reads and writes, measured in alternation, takes ");
-    check_has(page, "<td>Connection per request, 1000<td>requests/s<td>21,531<td>");
-    check_has(page, "<dt>Processor");
-    free(page);
+    PAGE_HAS("concurrency", "<svg class=\"plot\"", "CPU time with 100 connections and ",
+             "<tr><td>bare, Connection per request<td>",
+             ": a server that only reads and writes, measured in alternation, takes ",
+             "<td>Connection per request, 1000<td>requests/s<td>21,531<td>", "<dt>Processor");
     page = read_page(place, "index");
     check_page(page);
     check_has(page,
@@ -241,7 +251,6 @@ TEST(short_experiments_report_and_leave_nothing)
     check_has(page, "aria-label=\"Mean latency by connections\"");
     assert_int_equal(count_of(page, "<dt>Processor"), 1);
     free(page);
-    check_nothing_left(place);
 }
 
 /* The lab inspects and changes its server during these runs. */
@@ -265,13 +274,9 @@ TEST(long_experiments_report_each_step)
     check_has(page, "Not compared: </b>the longest run here took 2.00 s, theirs 10 minutes.");
     assert_null(strstr(page, "10,000,000"));
     free(page);
-    page = read_page(place, "noise");
-    check_page(page);
-    check_has(page, "<tr><td>Killed worker<td>");
-    check_has(page, "Confidence intervals need at least 3 rounds (--rounds).");
-    check_has(page, "<b>Met: </b>0 requests failed in all reloads and log rotations");
-    free(page);
-    check_nothing_left(place);
+    PAGE_HAS("noise", "<tr><td>Killed worker<td>",
+             "Confidence intervals need at least 3 rounds (--rounds).",
+             "<b>Met: </b>0 requests failed in all reloads and log rotations");
 }
 
 /* Runs experiments, separated by blanks, that have no expectations of their own. */
@@ -291,7 +296,6 @@ static void check_report(const struct place *place, const char *duration, const 
         assert_null(strstr(page, "the most connections has 0 of 100"));
         free(page);
     }
-    check_nothing_left(place);
 }
 
 TEST(load_experiments_report)
@@ -302,23 +306,13 @@ TEST(load_experiments_report)
 /* Each model, size of a pool and policy has a row, and each source its own table. */
 TEST(models_experiment_reports)
 {
-    static const char *const words[] = {"<tr><td>events, 10<td>",
-                                        "<tr><td>pool, 100<td>",
-                                        "<tr><td>thread, 1000<td>",
-                                        "<tr><td>preforked, 10<td>",
-                                        "<tr><td>of 6, 80<td>",
-                                        "<tr><td>drop-head<td>",
-                                        "<h2>Author unknown, year unknown</h2>",
-                                        "<tr><td>pool of 12, Fibonacci, 80<td>",
-                                        " of memory; allowed: 400 MiB."};
     const struct place *place = *state;
-    char *page;
 
     check_report(place, "40ms", "models");
-    page = read_page(place, "models");
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        check_has(page, words[i]);
-    free(page);
+    PAGE_HAS("models", "<tr><td>events, 10<td>", "<tr><td>pool, 100<td>",
+             "<tr><td>thread, 1000<td>", "<tr><td>preforked, 10<td>", "<tr><td>of 6, 80<td>",
+             "<tr><td>drop-head<td>", "<h2>Author unknown, year unknown</h2>",
+             "<tr><td>pool of 12, Fibonacci, 80<td>", " of memory; allowed: 400 MiB.");
 }
 
 TEST(server_experiments_report)
@@ -364,16 +358,11 @@ TEST(lessons_report)
 TEST(slow_clients_starve_a_pool)
 {
     const struct place *place = *state;
-    char *page;
 
     assert_int_equal(run(place, "--quick --duration 1ms --rounds 1 slow"), 0);
-    page = read_page(place, "slow");
-    check_page(page);
-    check_has(page, "<tr><td>pool of 8, 8 slow<td>0<td>-<td>-");
-    check_has(page, "honest ones get 0% of their rate from the pool of 8");
-    check_has(page, "<b>Answer: </b>c, none, until a timeout ends the slow ones.");
-    free(page);
-    check_nothing_left(place);
+    PAGE_HAS("slow", "<tr><td>pool of 8, 8 slow<td>0<td>-<td>-",
+             "honest ones get 0% of their rate from the pool of 8",
+             "<b>Answer: </b>c, none, until a timeout ends the slow ones.");
 }
 
 /* Hits depend only on the order of requests, so that server and simulation agree on any machine. */
@@ -390,7 +379,6 @@ TEST(server_evicts_like_the_simulation)
     if (strstr(page, "differ by at most 0.0 percentage points") == NULL)
         fail_msg("the server differs: %.1500s", tables);
     free(page);
-    check_nothing_left(place);
 }
 
 /* ---- Interruptions ---- */
@@ -461,16 +449,12 @@ TEST(paused_trial_is_repeated)
 {
     const struct place *place = *state;
     pid_t pid = start_until_requests(place, "--quick --duration 10ms --rounds 1 --rate 500 noise");
-    char *page;
 
     kill(pid, SIGSTOP);
     sleep(3);
     kill(pid, SIGCONT);
     assert_int_equal(wait_for(pid), 0);
-    page = read_page(place, "noise");
-    check_has(page, "<tr><td>No event<td>");
-    free(page);
-    check_nothing_left(place);
+    PAGE_HAS("noise", "<tr><td>No event<td>");
 }
 
 /* During an experiment that would take minutes. */
@@ -544,7 +528,7 @@ TEST(stopped_lab_resumes)
 {
     static const int signals[] = {SIGINT, SIGKILL};
     const struct place *place = *state;
-    char starts[SCRATCH_PATH_MAX], stored[SCRATCH_PATH_MAX], options[512], *page;
+    char starts[SCRATCH_PATH_MAX], stored[SCRATCH_PATH_MAX], options[512];
 
     make_path(starts, place, "starts");
     make_path(stored, place, "pages/baseline.json");
@@ -570,14 +554,8 @@ TEST(stopped_lab_resumes)
         assert_int_equal(stat(stored, &after), 0);
         assert_int_equal(before.st_ino, after.st_ino);
         assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
-        page = read_page(place, "index");
-        check_page(page);
-        check_has(page, "<section id=\"baseline\">");
-        check_has(page, "<section id=\"cache\">");
-        free(page);
-        page = read_page(place, "cache");
-        check_page(page);
-        free(page);
+        PAGE_HAS("index", "<section id=\"baseline\">", "<section id=\"cache\">");
+        PAGE_HAS("cache", "<svg class=\"plot\"");
         check_nothing_left(place);
     }
 }
@@ -601,7 +579,6 @@ TEST(undecided_comparison_gets_more_rounds)
         assert_in_range(count_of(page, "<circle class=\"line0\""), cases[i].least, cases[i].most);
         free(page);
     }
-    check_nothing_left(place);
 }
 
 /* Computes until it is killed, or its parent exits. It is runnable, but lets others run first. */
@@ -625,7 +602,7 @@ TEST(busy_machine_is_said_beside_the_verdict)
     enum { HOGS_MAX = 64, VERSION_AND_LEVELS = 1 + 3 };
     const struct place *place = *state;
     long hogs = 2 * sysconf(_SC_NPROCESSORS_ONLN);
-    char starts[SCRATCH_PATH_MAX], go[SCRATCH_PATH_MAX], hold[512], options[512], *page;
+    char starts[SCRATCH_PATH_MAX], go[SCRATCH_PATH_MAX], hold[512], options[512];
     pid_t pids[HOGS_MAX], lab;
 
     make_path(starts, place, "starts");
@@ -646,12 +623,7 @@ TEST(busy_machine_is_said_beside_the_verdict)
         kill(pids[i], SIGKILL);
         assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
     }
-    page = read_page(place, "logging");
-    check_page(page);
-    check_has(page, "The machine was busy (other programs used ");
-    check_has(page, "(The machine was busy.)");
-    free(page);
-    check_nothing_left(place);
+    PAGE_HAS("logging", "The machine was busy (other programs used ", "(The machine was busy.)");
 }
 
 TEST(lab_with_other_settings_is_not_resumed)
@@ -665,7 +637,6 @@ TEST(lab_with_other_settings_is_not_resumed)
     err = read_text(place->err);
     check_has(err, "baseline.json has other conditions: --rounds: '1', now '2'");
     free(err);
-    check_nothing_left(place);
 }
 
 TEST(protocols_experiment_reports)
@@ -682,7 +653,6 @@ TEST(protocols_experiment_reports)
     check_has(page, "<tr><td>TLS 1.2, resumed<td>");
     assert_null(strstr(page, "There were errors"));
     free(page);
-    check_nothing_left(place);
 }
 
 TEST(invalid_arguments_get_an_error)
