@@ -128,9 +128,31 @@ TEST(url_list_is_requested_in_order_and_weight)
                             7);
 }
 
-#define IN_PAGE(page, path, initiator)                                                             \
-    "{\"pageref\": \"" page "\", \"request\": {\"method\": \"GET\", \"url\": \"http://w.test" path \
-    "\"}, \"_initiator\": {\"url\": \"http://w.test" initiator "\"}}"
+/* A recording of two pages: each request and what caused it. */
+static void write_pages(void)
+{
+    static const struct {
+        const char *page, *path, *initiator;
+    } entries[] = {{"1", "/page", ""},    {"1", "/gated", "/page"},  {"1", "/font", "/gated"},
+                   {"1", "/i1", "/page"}, {"1", "/i2", "/page"},     {"1", "/i3", "/page"},
+                   {"1", "/i4", "/page"}, {"1", "/i5", "/page"},     {"1", "/i6", "/page"},
+                   {"2", "/next", ""},    {"2", "/missing", "/next"}};
+    json_t *list = json_array();
+    char url[64], initiator[64], *text;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(entries); i++) {
+        snprintf(url, sizeof(url), "http://w.test%s", entries[i].path);
+        snprintf(initiator, sizeof(initiator), "http://w.test%s", entries[i].initiator);
+        json_array_append_new(list, json_pack("{s:s, s:{s:s, s:s}, s:{s:s}}", "pageref",
+                                              entries[i].page, "request", "method", "GET", "url",
+                                              url, "_initiator", "url", initiator));
+    }
+    list = json_pack("{s:{s:o}}", "log", "entries", list);
+    text = json_dumps(list, 0);
+    write_file(text);
+    free(text);
+    json_decref(list);
+}
 
 /*
  * Each visit loads two pages. The font of the first one waits for the style sheet, which waits at
@@ -144,26 +166,7 @@ TEST(browser_loads_pages_by_six_connections)
 
     if (strcmp(wsload_engine, "raw") != 0)
         skip();
-    write_file(
-        "{\"log\": {\"entries\": [" IN_PAGE("1", "/page", "") "," IN_PAGE("1", "/gated", "/page") "," IN_PAGE("1", "/font", "/gated") "," IN_PAGE("1", "/i1", "/page") "," IN_PAGE(
-            "1", "/i2",
-            "/page") "," IN_PAGE("1", "/i3",
-                                 "/page") "," IN_PAGE("1", "/i4",
-                                                      "/page") "," IN_PAGE("1",
-                                                                           "/i"
-                                                                           "5",
-                                                                           "/p"
-                                                                           "ag"
-                                                                           "e") "," IN_PAGE("1",
-                                                                                            "/i"
-                                                                                            "6",
-                                                                                            "/p"
-                                                                                            "ag"
-                                                                                            "e") "," IN_PAGE("2",
-                                                                                                             "/next",
-                                                                                                             "") "," IN_PAGE("2",
-                                                                                                                             "/missing",
-                                                                                                                             "/next") "]}}");
+    write_pages();
     for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
         uint64_t accepted = wsload_server_accepted();
         const json_t *pages, *first, *second;
