@@ -113,7 +113,7 @@ TEST(refused_connections_are_counted)
     int fd = wsload_bind_anywhere(&port); /* bound, but not listening */
     json_t *report;
 
-    assert_int_equal(wsload_finish(wsload_start("-c 5 -n 50", port, "/"), &report), 2);
+    report = wsload_finish(wsload_start("-c 5 -n 50", port, "/"), 2);
     assert_int_equal(number_at(report, "requests", "begun"), 50);
     assert_int_equal(number_at(report, "errors", "refused"), 50);
     assert_int_equal(number_at(report, "connections", "up"), 0);
@@ -132,19 +132,6 @@ TEST(surplus_after_chunks_is_seen_by_engine_raw)
     json_decref(report);
 }
 
-/* Waits until that many requests were answered. */
-static void wait_for_answers(struct program program, json_int_t expected)
-{
-    json_int_t answered = 0;
-
-    while (answered < expected) {
-        json_t *progress = wsload_line(program.err);
-
-        answered = json_integer_value(json_object_get(progress, "answered"));
-        json_decref(progress);
-    }
-}
-
 /* A second response to the same request, when no request is in flight. */
 TEST(response_on_an_idle_connection_is_reported)
 {
@@ -152,10 +139,11 @@ TEST(response_on_an_idle_connection_is_reported)
                                           wsload_server_port(), "/ok");
     json_t *report;
 
-    wait_for_answers(program, 1);
+    while (wsload_progress(program, "answered") == 0)
+        continue;
     wsload_server_repeat();
     wsload_say(program, "stop");
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     assert_int_equal(number_at(report, "connections", "unsolicited"), 1);
     assert_true(has_note(report, "unsolicited"));
     json_decref(report);
@@ -176,15 +164,9 @@ TEST(timed_run_accounts_for_every_request)
 /* No run: a message on stderr, nothing on stdout, exit status 1. */
 TEST(wrong_use_prints_error_and_exits_1)
 {
-    json_t *report;
-
-    assert_int_equal(wsload_finish(wsload_start("-t 30s", wsload_server_port(), "/ok"), &report),
-                     1);
-    assert_null(report);
+    assert_null(wsload_finish(wsload_start("-t 30s", wsload_server_port(), "/ok"), 1));
     wsload_descriptor_limit = 200;
-    assert_int_equal(
-        wsload_finish(wsload_start("-c 500 -n 500", wsload_server_port(), "/ok"), &report), 1);
-    assert_null(report);
+    assert_null(wsload_finish(wsload_start("-c 500 -n 500", wsload_server_port(), "/ok"), 1));
     wsload_descriptor_limit = RLIM_INFINITY;
 }
 
@@ -199,15 +181,10 @@ TEST(signal_ends_run_with_full_report)
     json_int_t answered = 0;
     json_t *report;
 
-    while (answered == 0) {
-        json_t *progress = wsload_line(program.err);
-
-        assert_non_null(progress);
-        answered = json_integer_value(json_object_get(progress, "answered"));
-        json_decref(progress);
-    }
+    while (answered == 0)
+        answered = wsload_progress(program, "answered");
     kill(program.pid, SIGINT);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     assert_true(json_is_true(json_object_get(report, "interrupted")));
     assert_true(number_at(report, "requests", "answered") >= answered);
     assert_int_equal(number_at(report, "requests", "begun"),
@@ -221,20 +198,15 @@ TEST(second_signal_ends_run_at_once)
 {
     struct program program = wsload_start("-c 3 -d 1h --timeout 1h --grace 1h --progress",
                                           wsload_server_port(), "/silent");
-    json_int_t begun = 0;
     json_t *report;
 
-    while (begun < 3) {
-        json_t *progress = wsload_line(program.err);
-
-        begun = json_integer_value(json_object_get(progress, "begun"));
-        json_decref(progress);
-    }
+    while (wsload_progress(program, "begun") < 3)
+        continue;
     kill(program.pid, SIGINT);
     json_decref(wsload_line(program.err)); /* the first signal was handled, and the run continues */
     json_decref(wsload_line(program.err));
     kill(program.pid, SIGTERM);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     assert_int_equal(number_at(report, "requests", "unanswered"), 3);
     json_decref(report);
 }
@@ -246,14 +218,12 @@ TEST(report_goes_to_file)
 {
     char folder[] = "/tmp/wsload-XXXXXX", options[128], path[64], line[512] = "";
     unsigned lines = 0;
-    json_t *report;
     FILE *file;
 
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/run.csv", folder);
     snprintf(options, sizeof(options), "-c 2 -n 20 --format csv -o %s", path);
-    assert_int_equal(wsload_finish(wsload_start(options, wsload_server_port(), "/ok"), &report), 0);
-    assert_null(report);
+    assert_null(wsload_finish(wsload_start(options, wsload_server_port(), "/ok"), 0));
     file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file) != NULL)
@@ -269,15 +239,9 @@ TEST(report_goes_to_file)
 TEST(unwritable_report_is_an_error)
 {
     uint64_t before = wsload_server_read();
-    json_t *report;
 
-    assert_int_equal(
-        wsload_finish(wsload_start("-n 20 -o /nowhere/a.json", wsload_server_port(), "/ok"),
-                      &report),
-        1);
-    assert_null(report);
+    assert_null(
+        wsload_finish(wsload_start("-n 20 -o /nowhere/a.json", wsload_server_port(), "/ok"), 1));
     assert_int_equal(wsload_server_read(), before);
-    assert_int_equal(
-        wsload_finish(wsload_start("-n 20 -o /dev/full", wsload_server_port(), "/ok"), &report), 1);
-    assert_null(report);
+    assert_null(wsload_finish(wsload_start("-n 20 -o /dev/full", wsload_server_port(), "/ok"), 1));
 }

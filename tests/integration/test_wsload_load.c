@@ -131,17 +131,12 @@ TEST(stages_of_connections_follow_in_order)
     struct program program =
         wsload_start("--stages 100ms:2c,1h:9c -t 2 --grace 60s --progress --control-fd 0",
                      wsload_server_port(), "/slow");
-    json_int_t up = 0;
     json_t *report;
 
-    while (up < 9) {
-        json_t *line = wsload_line(program.err);
-
-        up = json_integer_value(json_object_get(line, "connections_up"));
-        json_decref(line);
-    }
+    while (wsload_progress(program, "connections_up") < 9)
+        continue;
     wsload_say(program, "stop");
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     check_counts(report, wsload_server_read() - before);
     assert_int_equal(number_at(report, "connections", "used"), 9);
     json_decref(report);
@@ -172,7 +167,7 @@ TEST(run_without_responses_lasts_its_time)
     json_t *report;
 
     wsload_say(program, "stop");
-    assert_int_equal(wsload_finish(program, &report), 2);
+    report = wsload_finish(program, 2);
     assert_true(second_s > first_s && real_elapsed(report) >= second_s - first_s);
     json_decref(report);
 }
@@ -232,7 +227,7 @@ static void test_changes(const char *options, bool open)
     change(program, "threads 1", "threads", 1);
     pass(50, program);
     wsload_say(program, "stop");
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     check_counts(report, wsload_server_read() - before);
     used = number_at(report, "connections", "used");
     assert_true(open || used >= 4); /* in an open loop, fewer may do */
@@ -276,7 +271,7 @@ TEST(request_count_is_exact_despite_changes)
     let_pass(100, program);
     change(program, "threads 1", "threads", 1);
     wsload_server_allow(3000);
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     check_counts(report, wsload_server_read() - before);
     assert_int_equal(number_at(report, "requests", "begun"), 3000);
     json_decref(report);

@@ -179,7 +179,7 @@ TEST(browser_loads_pages_by_six_connections)
         WAIT_UNTIL(wsload_server_heads() >= BEFORE_FONT);
         assert_int_equal(count_heads("GET /font "), 0);
         wsload_server_allow(VISITS);
-        assert_int_equal(wsload_finish(program, &report), 3);
+        report = wsload_finish(program, 3);
         assert_int_equal(number_at(report, "requests", "answered"), VISITS * OF_VISIT);
         assert_int_equal(wsload_server_heads(), VISITS * OF_VISIT);
         assert_int_equal(count_heads("GET /font "), VISITS);
@@ -305,12 +305,12 @@ TEST(unix_socket_is_used)
 
     snprintf(options, sizeof(options), "-c 3 -n 100 --unix-socket %s", wsload_server_socket());
     program = wsload_start_url(options, "http://some.where/ok");
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     assert_int_equal(wsload_server_read() - before, 100);
     json_decref(report);
     snprintf(options, sizeof(options), "-c 3 -n 100 --connect-to some.where:80:127.0.0.1:%u",
              wsload_server_port());
-    assert_int_equal(wsload_finish(wsload_start_url(options, "http://some.where/ok"), &report), 0);
+    report = wsload_finish(wsload_start_url(options, "http://some.where/ok"), 0);
     assert_int_equal(wsload_server_read() - before, 200);
     json_decref(report);
 }

@@ -84,12 +84,10 @@ TEST(sweep_measures_every_point_and_restores_server)
     size_t i;
 
     begin(server);
-    assert_int_equal(
-        wsload_finish(wsload_start("sweep -c 3,1 --keepalive both --server-threads 1,3 "
-                                   "--server-workers 1,2 -n 100 --repeat 3",
-                                   server_port(server), "/"),
-                      &report),
-        0);
+    report = wsload_finish(wsload_start("sweep -c 3,1 --keepalive both --server-threads 1,3 "
+                                        "--server-workers 1,2 -n 100 --repeat 3",
+                                        server_port(server), "/"),
+                           0);
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(report, "sweep"), "server")),
         server_name(server));
@@ -141,7 +139,7 @@ static void check_interrupted(struct server *server, int number)
     expect_advice(server, program.err);
     wait_for(server, "threads", 4);
     kill(program.pid, number);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     assert_true(json_is_true(json_object_get(report, "interrupted")));
     assert_int_equal(json_array_size(json_object_get(report, "curves")), 2);
     point = json_array_get(
@@ -196,7 +194,7 @@ TEST(stopped_server_ends_sweep_with_report)
     wait_for(server, "threads", 4);
     server_signal(server_pid(server), SIGTERM);
     assert_true(count_lines(program.err) >= 2); /* why it ended, and how to restore the server */
-    assert_int_equal(wsload_finish(program, &report), 1);
+    report = wsload_finish(program, 1);
     assert_int_equal(json_integer_value(json_object_get(report, "exit_status")), 1);
     assert_true(has_note(report, "failed"));
     assert_true(json_array_size(json_object_get(first_point(report), "rounds")) >= 1);
@@ -211,19 +209,16 @@ TEST(rejected_setting_restores_server)
     json_t *report;
 
     begin(server);
-    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --repeat 3",
-                                                server_port(server), "/"),
-                                   &report),
-                     1);
+    report = wsload_finish(
+        wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --repeat 3", server_port(server), "/"),
+        1);
     assert_true(has_note(report, "failed"));
     check_point(first_point(report), 1, 1);
     json_decref(report);
     check_sizes(server, 1, 2);
-    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 99 -n 10 --repeat 3",
-                                                server_port(server), "/"),
-                                   &report),
-                     1);
-    assert_null(report);
+    assert_null(wsload_finish(
+        wsload_start("sweep -c 1 --server-workers 99 -n 10 --repeat 3", server_port(server), "/"),
+        1));
     check_sizes(server, 1, 2);
     server_stop(server);
 }
@@ -249,10 +244,8 @@ TEST(sweep_exit_statuses_match_single_runs)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         json_t *report;
 
-        assert_int_equal(
-            wsload_finish(wsload_start(cases[i].options, server_port(server), cases[i].path),
-                          &report),
-            cases[i].status);
+        report = wsload_finish(wsload_start(cases[i].options, server_port(server), cases[i].path),
+                               cases[i].status);
         assert_int_equal(json_integer_value(json_object_get(report, "exit_status")),
                          cases[i].status);
         json_decref(report);
@@ -268,9 +261,7 @@ TEST(repeat_sums_all_rounds)
     json_t *report;
 
     begin(server);
-    assert_int_equal(
-        wsload_finish(wsload_start("--repeat 3 -c 4 -n 100", server_port(server), "/"), &report),
-        0);
+    report = wsload_finish(wsload_start("--repeat 3 -c 4 -n 100", server_port(server), "/"), 0);
     assert_int_equal(number_at(report, "requests", "answered"), 300);
     assert_int_equal(number_at(report, "connections", "up"), 4);
     assert_int_equal(json_array_size(json_object_get(report, "rounds")), 3);
@@ -294,7 +285,7 @@ TEST(interrupted_repeat_reports_rounds)
     while (server_metric(server, "connections_accepted") < 2)
         nanosleep(&(struct timespec){0, 10 * 1000 * 1000}, NULL);
     kill(program.pid, SIGINT);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     assert_true(json_is_true(json_object_get(report, "interrupted")));
     assert_in_range(json_array_size(json_object_get(report, "rounds")), 1, 99);
     assert_true(has_note(report, "rounds_missing"));
@@ -309,10 +300,8 @@ TEST(sweep_without_server_fails_or_reports)
     int fd = wsload_bind_anywhere(&port);
     json_t *report;
 
-    assert_int_equal(
-        wsload_finish(wsload_start("sweep -c 1 --server-threads 3 -n 10", port, "/"), &report), 1);
-    assert_null(report);
-    assert_int_equal(wsload_finish(wsload_start("sweep -c 1,5 -n 10", port, "/"), &report), 2);
+    assert_null(wsload_finish(wsload_start("sweep -c 1 --server-threads 3 -n 10", port, "/"), 1));
+    report = wsload_finish(wsload_start("sweep -c 1,5 -n 10", port, "/"), 2);
     assert_int_equal(json_array_size(json_object_get(report, "curves")), 1);
     json_decref(report);
     close(fd);

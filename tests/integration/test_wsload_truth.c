@@ -80,7 +80,7 @@ static struct run run_begin(const char *options)
 
     wsload_server_clear();
     run.begun_ns = clock_monotonic_ns();
-    status = wsload_finish(wsload_start(options, wsload_server_port(), "/stalling"), &run.report);
+    status = wsload_wait(wsload_start(options, wsload_server_port(), "/stalling"), &run.report);
     run.requests = wsload_server_stalling(&run.count);
     if (run.count == 0) {
         assert_int_equal(status, 2);
@@ -239,14 +239,8 @@ static void wait_until_stopped(pid_t pid)
 /* Waits until wsload has begun REQUESTS. */
 static void wait_until_begun(struct program program, double requests)
 {
-    double begun = 0;
-
-    while (begun < requests) {
-        json_t *line = wsload_line(program.err);
-
-        begun = json_number_value(json_object_get(line, "begun"));
-        json_decref(line);
-    }
+    while ((double)wsload_progress(program, "begun") < requests)
+        continue;
 }
 
 /*
@@ -280,7 +274,7 @@ SERVER_TEST(stopped_server_is_measured)
     server_signal(worker, SIGCONT);
     wait_until_begun(program, us_between(begun_ns, continued_ns) / 1e6 * RATE + 1);
     wsload_say(program, "stop");
-    assert_int_equal(wsload_finish(program, &report), 0);
+    report = wsload_finish(program, 0);
     least_us =
         us_between(first_ns, continued_ns) -
         (responses + (double)slowest_percent((size_t)number_at(report, "requests", "answered"))) *
@@ -368,21 +362,11 @@ SERVER_TEST(early_stop_waits_for_requests_in_progress)
     while (server_metric(server, "requests") < 1000)
         json_decref(wsload_line(program.err));
     kill(program.pid, SIGINT);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     assert_int_equal(number_at(report, "requests", "unanswered"), 0);
     expect_lines(server, (uint64_t)number_at(report, "requests", "begun"));
     json_decref(report);
     server_stop(server);
-}
-
-/* The number MEMBER of the next progress line. */
-static json_int_t next_number(struct program program, const char *member)
-{
-    json_t *line = wsload_line(program.err);
-    json_int_t number = json_integer_value(json_object_get(line, member));
-
-    json_decref(line);
-    return number;
 }
 
 /* Kills workers until one of them had requests in progress. */
@@ -390,14 +374,14 @@ static void kill_workers(struct server *server, struct program program)
 {
     pid_t workers[8];
 
-    while (next_number(program, "answered") == 0)
+    while (wsload_progress(program, "answered") == 0)
         continue;
-    for (size_t kills = 0; next_number(program, "failed") == 0; kills++) {
+    for (size_t kills = 0; wsload_progress(program, "failed") == 0; kills++) {
         size_t count = server_workers(server, workers, ARRAY_LENGTH(workers));
 
         if (count > 0)
             server_signal(workers[kills % count], SIGKILL);
-        for (int lines = 0; lines < 5 && next_number(program, "failed") == 0; lines++)
+        for (int lines = 0; lines < 5 && wsload_progress(program, "failed") == 0; lines++)
             continue;
     }
 }
@@ -415,7 +399,7 @@ static void check_killed_workers(struct server *server, const char *engine)
     program = wsload_start("-c 16 -t 2 -d 1h --grace 60s --progress", server_port(server), "/");
     kill_workers(server, program);
     kill(program.pid, SIGINT);
-    assert_int_equal(wsload_finish(program, &report), 130);
+    report = wsload_finish(program, 130);
     errors = json_object_get(report, "errors");
     json_object_foreach(errors, name, count) failed += json_integer_value(count);
     assert_true(failed > 0);

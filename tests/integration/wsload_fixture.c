@@ -493,7 +493,7 @@ static char *read_all(int fd)
     return text;
 }
 
-int wsload_finish(struct program program, json_t **report)
+int wsload_wait(struct program program, json_t **report)
 {
     char *text = read_all(program.out);
     int status;
@@ -510,12 +510,20 @@ int wsload_finish(struct program program, json_t **report)
     return WEXITSTATUS(status);
 }
 
+json_t *wsload_finish(struct program program, int status)
+{
+    json_t *report;
+
+    assert_int_equal(wsload_wait(program, &report), status);
+    return report;
+}
+
 json_t *wsload_run(const char *options, const char *path, int status)
 {
     json_t *report;
 
     print_message("wsload --engine %s %s %s\n", wsload_engine, options, path);
-    assert_int_equal(wsload_finish(wsload_start(options, tcp_port, path), &report), status);
+    report = wsload_finish(wsload_start(options, tcp_port, path), status);
     assert_int_equal(json_integer_value(json_object_get(report, "exit_status")), status);
     return report;
 }
@@ -526,7 +534,7 @@ json_t *wsload_run_for_time(const char *options, uint16_t port, const char *path
     int status;
 
     print_message("wsload --engine %s %s %s\n", wsload_engine, options, path);
-    status = wsload_finish(wsload_start(options, port, path), &report);
+    status = wsload_wait(wsload_start(options, port, path), &report);
     assert_int_equal(status, number_at(report, "requests", "begun") > 0 ? 0 : 2);
     return report;
 }
@@ -554,6 +562,15 @@ json_t *wsload_line(int fd)
     object = json_loadb(line, length, 0, NULL);
     assert_non_null(object);
     return object;
+}
+
+json_int_t wsload_progress(struct program program, const char *member)
+{
+    json_t *line = wsload_line(program.err);
+    json_int_t number = json_integer_value(json_object_get(line, member));
+
+    json_decref(line);
+    return number;
 }
 
 json_int_t number_at(const json_t *report, const char *outer, const char *inner)

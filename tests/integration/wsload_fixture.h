@@ -94,7 +94,10 @@ struct program wsload_start(const char *options, uint16_t port, const char *path
 struct program wsload_start_url(const char *options, const char *url);
 
 /* Waits for the exit. Returns the exit status, and the report or NULL. */
-int wsload_finish(struct program program, json_t **report);
+int wsload_wait(struct program program, json_t **report);
+
+/* The same; the exit status must be STATUS. The caller owns the report. */
+json_t *wsload_finish(struct program program, int status);
 
 /* Runs to the end; the exit status must be STATUS. The caller owns the report. */
 json_t *wsload_run(const char *options, const char *path, int status);
@@ -109,6 +112,9 @@ void wsload_say(struct program program, const char *line);
 
 /* Reads the next JSON line from FD; a timeout fails the test. */
 json_t *wsload_line(int fd);
+
+/* The number MEMBER of the next progress line. */
+json_int_t wsload_progress(struct program program, const char *member);
 
 /* The number at "a.b" in REPORT, or 0. */
 json_int_t number_at(const json_t *report, const char *outer, const char *inner);
