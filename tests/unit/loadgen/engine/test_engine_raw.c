@@ -18,6 +18,8 @@ static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\
 static struct plan plan;
 static struct request_plan request_plan;
 static struct event_base *base;
+static struct engine *engine; /* with one slot */
+static enum error_kind error; /* of the last request */
 static int listener = -1, accepted = -1;
 static size_t calls;
 static bool real_recv; /* else there is always as much as the caller can take */
@@ -59,9 +61,33 @@ static int listen_anywhere(void)
     return ntohs(address.sin_port);
 }
 
+static void on_connected(void *context, uint32_t slot)
+{
+    (void)context;
+    (void)slot;
+}
+
+static void on_end(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns)
+{
+    (void)context;
+    (void)slot;
+    (void)now_ns;
+    error = transaction->error;
+    event_base_loopbreak(base);
+}
+
 static int begin(void **state)
 {
     static char url[64];
+    static struct error_texts error_texts;
+    static struct negotiations negotiations;
+    struct engine_config config = {
+        .plan = &plan,
+        .request_plan = &request_plan,
+        .owner = {.connected = on_connected, .ended = on_end},
+        .error_texts = &error_texts,
+        .negotiations = &negotiations,
+    };
     char why[256];
     int port = listen_anywhere();
 
@@ -77,16 +103,18 @@ static int begin(void **state)
                          .streams = 1,
                          .keepalive = true,
                          .timeout_ms = 60 * 1000};
-    base = event_base_new();
-    return port > 0 && base != NULL &&
-                   request_plan_prepare(&request_plan, &plan, why, sizeof(why)) == 0
-               ? 0
-               : -1;
+    config.base = base = event_base_new();
+    if (port <= 0 || base == NULL ||
+        request_plan_prepare(&request_plan, &plan, why, sizeof(why)) != 0)
+        return -1;
+    engine = engine_raw.create(&config);
+    return engine != NULL && engine_raw.reserve(engine, 1) ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
+    engine_raw.destroy(engine);
     request_plan_free(&request_plan);
     event_base_free(base);
     return close(listener);
@@ -103,48 +131,17 @@ static void on_connecting(evutil_socket_t fd, short events, void *context)
     assert_int_equal(send(accepted, "x", 1, 0), 1);
 }
 
-static void on_connected(void *context, uint32_t slot)
-{
-    (void)context;
-    (void)slot;
-}
-
-static void on_end(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns)
-{
-    enum error_kind *error = context;
-
-    (void)slot;
-    (void)now_ns;
-    *error = transaction->error;
-    event_base_loopbreak(base);
-}
-
 /* It would be read for ever if the timer of the timeout had no turn. */
 TEST(endless_body_ends_at_the_timeout)
 {
-    enum error_kind error = ERROR_KIND_NONE;
-    struct error_texts error_texts = {0};
-    struct negotiations negotiations = {0};
-    const struct engine_config config = {
-        .plan = &plan,
-        .request_plan = &request_plan,
-        .base = base,
-        .owner = {.connected = on_connected, .ended = on_end, .context = &error},
-        .error_texts = &error_texts,
-        .negotiations = &negotiations,
-    };
-    struct engine *engine = engine_raw.create(&config);
     struct event *connecting = event_new(base, listener, EV_READ, on_connecting, NULL);
 
-    assert_non_null(engine);
-    assert_true(engine_raw.reserve(engine, 1));
     engine_raw.begin(engine, 0, &request_plan.requests[0], clock_monotonic_ns());
     engine_raw.flush(engine);
     event_add(connecting, NULL);
     event_base_dispatch(base);
     assert_true(calls >= CALLS);
     assert_int_equal(error, ERROR_KIND_TIMEOUT);
-    engine_raw.destroy(engine);
     event_free(connecting);
     close(accepted);
 }
@@ -164,23 +161,9 @@ static void on_request(evutil_socket_t fd, short events, void *context)
 /* A busy client has not polled the connection since the server closed it. */
 TEST(closed_idle_connection_is_not_used)
 {
-    enum error_kind error = ERROR_KIND_OTHER;
-    struct error_texts error_texts = {0};
-    struct negotiations negotiations = {0};
-    const struct engine_config config = {
-        .plan = &plan,
-        .request_plan = &request_plan,
-        .base = base,
-        .owner = {.connected = on_connected, .ended = on_end, .context = &error},
-        .error_texts = &error_texts,
-        .negotiations = &negotiations,
-    };
-    struct engine *engine = engine_raw.create(&config);
     struct event *arriving = event_new(base, listener, EV_READ | EV_PERSIST, on_request, NULL);
 
     real_recv = true;
-    assert_non_null(engine);
-    assert_true(engine_raw.reserve(engine, 1));
     event_add(arriving, NULL);
     for (int i = 0; i < 2; i++) {
         error = ERROR_KIND_OTHER;
@@ -192,6 +175,5 @@ TEST(closed_idle_connection_is_not_used)
         later_s++;
     }
     assert_int_equal(calls, 2);
-    engine_raw.destroy(engine);
     event_free(arriving);
 }
