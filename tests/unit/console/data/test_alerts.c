@@ -70,12 +70,35 @@ TEST(invalid_rules_are_explained)
     }
 }
 
+static struct alerts alerts;
+static struct marks marks;
 static struct model *model;
+static struct histogram queue_waits[3], latency;
 static struct snapshot snapshot;
 static const struct process_table *processes; /* NULL: none */
 
+static int begin(void **state)
+{
+    (void)state;
+    memset(&alerts, 0, sizeof(alerts));
+    memset(&marks, 0, sizeof(marks));
+    snapshot = (struct snapshot){.time_ns = 100 * NS_PER_S};
+    processes = NULL;
+    model = model_create();
+    return model == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    model_destroy(model);
+    return 0;
+}
+
+const struct test_fixture test_fixture = {begin, end};
+
 /* Makes the queue DEPTH deep at SECOND and evaluates the only alert. */
-static enum alert_change at(struct alerts *alerts, uint64_t second, uint64_t depth)
+static enum alert_change at(uint64_t second, uint64_t depth)
 {
     const struct alert_facts facts = {.model = model};
     uint64_t recorded;
@@ -83,39 +106,36 @@ static enum alert_change at(struct alerts *alerts, uint64_t second, uint64_t dep
     snapshot.time_ns = second * NS_PER_S;
     snapshot.sums[METRIC_offload_queue_depth] = depth;
     assert_int_equal(model_take(model, &snapshot, false), 0);
-    recorded = alerts->recorded;
-    alerts_update(alerts, &facts, snapshot.time_ns, 1000 * NS_PER_S + snapshot.time_ns);
-    return alerts->recorded > recorded ? alerts_record(alerts, 0)->change : ALERT_SAME;
+    recorded = alerts.recorded;
+    alerts_update(&alerts, &facts, snapshot.time_ns, 1000 * NS_PER_S + snapshot.time_ns);
+    return alerts.recorded > recorded ? alerts_record(&alerts, 0)->change : ALERT_SAME;
 }
 
 TEST(alert_begins_after_its_time_and_ends_after_a_pause)
 {
-    static struct alerts alerts;
     char why[256];
     size_t more;
 
-    model = model_create();
     assert_int_equal(alerts_add(&alerts, "queue > 100 for 3s", why, sizeof(why)), 0);
     assert_null(alerts_worst(&alerts, &more));
-    assert_int_equal(at(&alerts, 10, 100), ALERT_SAME); /* not above */
-    assert_int_equal(at(&alerts, 11, 101), ALERT_SAME);
-    assert_int_equal(at(&alerts, 13, 101), ALERT_SAME);
-    assert_int_equal(at(&alerts, 14, 150), ALERT_BEGAN);
-    assert_int_equal(at(&alerts, 15, 180), ALERT_SAME);
+    assert_int_equal(at(10, 100), ALERT_SAME); /* not above */
+    assert_int_equal(at(11, 101), ALERT_SAME);
+    assert_int_equal(at(13, 101), ALERT_SAME);
+    assert_int_equal(at(14, 150), ALERT_BEGAN);
+    assert_int_equal(at(15, 180), ALERT_SAME);
     assert_ptr_equal(alerts_worst(&alerts, &more), &alerts.alert[0]);
     assert_int_equal(more, 0);
-    assert_int_equal(at(&alerts, 16, 90), ALERT_SAME);
-    assert_int_equal(at(&alerts, 19, 101), ALERT_SAME); /* no second alert */
-    assert_int_equal(at(&alerts, 23, 90), ALERT_SAME);
-    assert_int_equal(at(&alerts, 24, 90), ALERT_ENDED);
+    assert_int_equal(at(16, 90), ALERT_SAME);
+    assert_int_equal(at(19, 101), ALERT_SAME); /* no second alert */
+    assert_int_equal(at(23, 90), ALERT_SAME);
+    assert_int_equal(at(24, 90), ALERT_ENDED);
     assert_null(alerts_worst(&alerts, &more));
     assert_int_equal(alerts_acknowledge(&alerts), 1);
     assert_int_equal(alerts_acknowledge(&alerts), 0);
-    assert_int_equal(at(&alerts, 25, 101), ALERT_SAME); /* its time starts again */
+    assert_int_equal(at(25, 101), ALERT_SAME); /* its time starts again */
     assert_int_equal(alerts.recorded, 2);
     assert_string_equal(alerts.record[0].value, "150");
     assert_string_equal(alerts.record[1].value, "180"); /* the worst one */
-    model_destroy(model);
 }
 
 /* Samples a server with a second between; RATES are added each time. Returns the health line. */
@@ -124,8 +144,7 @@ struct growth {
     uint64_t each_s;
 };
 
-static const char *health_after(struct alerts *alerts, const struct growth *rates, size_t count,
-                                unsigned seconds, struct marks *marks)
+static const char *health_after(const struct growth *rates, size_t count, unsigned seconds)
 {
     static char text[ALERT_WORDS_BYTES];
     const struct alert_facts facts = {.model = model, .processes = processes};
@@ -139,19 +158,31 @@ static const char *health_after(struct alerts *alerts, const struct growth *rate
                                                  ? rates[j].each_s
                                                  : snapshot.sums[rates[j].metric] + rates[j].each_s;
         assert_int_equal(model_take(model, &snapshot, true), 0);
-        alerts_update(alerts, &facts, snapshot.time_ns, snapshot.time_ns);
+        alerts_update(&alerts, &facts, snapshot.time_ns, snapshot.time_ns);
     }
-    worst = alerts_worst(alerts, &more);
-    return worst != NULL ? alert_describe(worst, &facts, marks, text, sizeof(text)) : "healthy";
+    worst = alerts_worst(&alerts, &more);
+    return worst != NULL ? alert_describe(worst, &facts, &marks, text, sizeof(text)) : "healthy";
 }
 
-static void begin_health(struct alerts *alerts)
+/* Forgets everything but the rules that are always there. */
+static void begin_health(void)
 {
-    memset(alerts, 0, sizeof(*alerts));
-    alerts_add_defaults(alerts);
-    assert_int_equal(alerts->count, HEALTH_RULES);
-    snapshot = (struct snapshot){.time_ns = 100 * NS_PER_S};
-    model = model_create();
+    model_destroy(model);
+    begin(NULL);
+    alerts_add_defaults(&alerts);
+    assert_int_equal(alerts.count, HEALTH_RULES);
+}
+
+/* A server with the only WORKER and the only THREAD, which may be NULL. */
+static void serve_with(struct worker_sample *worker, struct thread_sample *thread)
+{
+    snapshot.workers = worker;
+    snapshot.worker_count = worker != NULL;
+    snapshot.worker_room = 3;
+    snapshot.queue_waits = queue_waits;
+    snapshot.threads = thread;
+    snapshot.thread_count = snapshot.thread_room = thread != NULL;
+    snapshot.latency = &latency;
 }
 
 TEST(default_rules_name_the_cause)
@@ -185,67 +216,50 @@ TEST(default_rules_name_the_cause)
         {{{METRIC_certificates_ending, 1}}, "a certificate ends soon"},
         {{{METRIC_connections_too_slow, 1}, {METRIC_workers_died, 1}}, "a worker died"},
     };
-    static struct alerts alerts;
-    static struct marks marks;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin_health(&alerts);
+        begin_health();
         snapshot.sums[METRIC_requests] = 1000;
-        health_after(&alerts, &(struct growth){METRIC_requests, 1000}, 1, 2, &marks);
+        health_after(&(struct growth){METRIC_requests, 1000}, 1, 2);
         for (unsigned second = 0; second < 6; second++) {
             const struct growth requests = {METRIC_requests, 0};
             struct growth rates[4] = {requests, cases[i].rates[0], cases[i].rates[1],
                                       cases[i].rates[2]};
 
             rates[0].each_s = cases[i].rates[0].metric == METRIC_requests ? 0 : 1000;
-            health_after(&alerts, rates, 3, 1, &marks);
+            health_after(rates, 3, 1);
         }
-        assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), cases[i].health);
-        model_destroy(model);
+        assert_string_equal(health_after(NULL, 0, 0), cases[i].health);
     }
 }
 
 TEST(dead_worker_is_named_until_it_is_acknowledged)
 {
-    static struct alerts alerts;
-    static struct marks marks;
-    static struct histogram queue_waits[3];
     struct worker_sample worker = {.slot = 2, .pid = 9, .state = WORKER_SERVING};
 
+    begin_health();
     marks_add(&marks, MARK_crash, 7, "worker 2 (pid 8) was killed by signal 9: starting another");
-    begin_health(&alerts);
-    snapshot.workers = &worker;
-    snapshot.worker_count = 1;
-    snapshot.worker_room = 3;
-    snapshot.queue_waits = queue_waits;
-    assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
-    assert_string_equal(
-        health_after(&alerts, &(struct growth){METRIC_workers_died, 1}, 1, 1, &marks),
-        "worker 2 died");
-    assert_string_equal(health_after(&alerts, NULL, 0, 12, &marks),
-                        "worker 2 died 12 s ago, replaced");
+    serve_with(&worker, NULL);
+    assert_string_equal(health_after(NULL, 0, 2), "healthy");
+    assert_string_equal(health_after(&(struct growth){METRIC_workers_died, 1}, 1, 1),
+                        "worker 2 died");
+    assert_string_equal(health_after(NULL, 0, 12), "worker 2 died 12 s ago, replaced");
     worker.pid = 8;
-    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks),
-                        "worker 2 died 12 s ago, not replaced yet");
+    assert_string_equal(health_after(NULL, 0, 0), "worker 2 died 12 s ago, not replaced yet");
     assert_int_equal(alerts_unseen(&alerts), 1);
     alerts_acknowledge(&alerts);
-    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
-    model_destroy(model);
+    assert_string_equal(health_after(NULL, 0, 0), "healthy");
 }
 
 TEST(dead_logger_is_named)
 {
-    static struct alerts alerts;
-    static struct marks marks;
 
-    begin_health(&alerts);
-    assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
+    begin_health();
+    assert_string_equal(health_after(NULL, 0, 2), "healthy");
     marks_add(&marks, MARK_crash, 7, "the logger (pid 8) was killed by signal 9: starting another");
-    assert_string_equal(
-        health_after(&alerts, &(struct growth){METRIC_processes_died, 1}, 1, 1, &marks),
-        "the logger died");
-    assert_string_equal(health_after(&alerts, NULL, 0, 4, &marks), "the logger died 4 s ago");
-    model_destroy(model);
+    assert_string_equal(health_after(&(struct growth){METRIC_processes_died, 1}, 1, 1),
+                        "the logger died");
+    assert_string_equal(health_after(NULL, 0, 4), "the logger died 4 s ago");
 }
 
 /* Also if no connection and no line is dropped. */
@@ -259,9 +273,6 @@ TEST(long_waits_for_queue_and_log_are_named)
                  {7, 1500, 0, "healthy"},
                  {0, 0, 600, "slow disk of the log: a thread waits 600 ms for it"},
                  {0, 0, 400, "healthy"}};
-    static struct alerts alerts;
-    static struct marks marks;
-    static struct histogram queue_waits[3], latency;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct worker_sample worker = {
@@ -272,17 +283,10 @@ TEST(long_waits_for_queue_and_log_are_named)
         struct thread_sample thread = {
             .activity = {.state = THREAD_STATE_LOG, .since_ns = NS_PER_S}};
 
-        begin_health(&alerts);
-        snapshot.threads = &thread;
-        snapshot.thread_count = snapshot.thread_room = 1;
-        snapshot.latency = &latency;
+        begin_health();
+        serve_with(&worker, &thread);
         snapshot.states_ns = NS_PER_S + cases[i].log_wait_ms * NS_PER_MS;
-        snapshot.workers = &worker;
-        snapshot.worker_count = 1;
-        snapshot.worker_room = 3;
-        snapshot.queue_waits = queue_waits;
-        assert_string_equal(health_after(&alerts, NULL, 0, 4, &marks), cases[i].health);
-        model_destroy(model);
+        assert_string_equal(health_after(NULL, 0, 4), cases[i].health);
     }
 }
 
@@ -305,12 +309,9 @@ TEST(stopped_worker_and_silent_thread_are_named)
         {true, false, 5 * NS_PER_S, 5 * NS_PER_S, 0, 0.9F, "worker 2 does not run (stopped)"},
         {false, true, 0, 0, 0, 0.9F, "the logger does not run (stopped)"},
     };
-    static struct histogram queue_waits[3], latency;
     static struct process_table table = {
         .count = 2,
         .process = {{.role = ROLE_WORKER, .slot = 2, .pid = 9}, {.role = ROLE_LOGGER, .pid = 10}}};
-    static struct alerts alerts;
-    static struct marks marks;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct worker_sample worker = {
@@ -320,24 +321,16 @@ TEST(stopped_worker_and_silent_thread_are_named)
                                        .activity = {.state = THREAD_STATE_NONE + 1},
                                        .silent_ns = cases[i].thread_silent_ns};
 
-        begin_health(&alerts);
-        snapshot.workers = &worker;
-        snapshot.worker_count = 1;
-        snapshot.worker_room = 3;
-        snapshot.queue_waits = queue_waits;
-        snapshot.threads = &thread;
-        snapshot.thread_count = snapshot.thread_room = 1;
-        snapshot.latency = &latency;
+        begin_health();
+        serve_with(&worker, &thread);
         processes = &table;
         table.stopped[0] = cases[i].stopped;
         table.stopped[1] = cases[i].logger_stopped;
         table.shortage = (struct cpu_shortage){1, cases[i].cpu_wait, cases[i].machine, 0};
-        assert_string_equal(health_after(&alerts, NULL, 0, 1, &marks), cases[i].health);
+        assert_string_equal(health_after(NULL, 0, 1), cases[i].health);
         table.stopped[0] = table.stopped[1] = false;
         worker.silent_ns = thread.silent_ns = 0;
-        assert_string_equal(health_after(&alerts, NULL, 0, 2, &marks), "healthy");
-        processes = NULL;
-        model_destroy(model);
+        assert_string_equal(health_after(NULL, 0, 2), "healthy");
     }
 }
 
@@ -356,63 +349,42 @@ TEST(cpu_is_short_only_if_responses_are_late)
         {0.65F, 0.99F, 0, 50 * NS_PER_MS, "CPU short: threads wait 65% of their time"},
         {0, 0, 0.5F, 50 * NS_PER_MS, "CPU short: the host of this machine takes 50%"},
     };
-    static struct histogram latency;
     static struct process_table table;
-    static struct alerts alerts;
-    static struct marks marks;
     struct thread_sample thread = {.activity = {.state = THREAD_STATE_NONE + 1}};
-    size_t more;
-    char text[ALERT_WORDS_BYTES];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct alert_facts now = {.processes = &table};
-        const struct alert *worst;
-
-        begin_health(&alerts);
-        now.model = model;
-        snapshot.threads = &thread;
-        snapshot.thread_count = snapshot.thread_room = 1;
-        snapshot.latency = &latency;
+        begin_health();
+        serve_with(NULL, &thread);
+        processes = &table;
         table.shortage =
             (struct cpu_shortage){1, cases[i].server, cases[i].machine, cases[i].stolen};
         for (unsigned second = 0; second < 10; second++) {
             histogram_record(&latency, cases[i].latency_ns);
-            snapshot.time_ns += NS_PER_S;
-            assert_int_equal(model_take(model, &snapshot, true), 0);
-            alerts_update(&alerts, &now, snapshot.time_ns, snapshot.time_ns);
+            health_after(NULL, 0, 1);
         }
-        worst = alerts_worst(&alerts, &more);
-        assert_string_equal(worst != NULL ? alert_describe(worst, &now, &marks, text, sizeof(text))
-                                          : "healthy",
-                            cases[i].health);
-        model_destroy(model);
+        assert_string_equal(health_after(NULL, 0, 0), cases[i].health);
     }
 }
 
 /* A rule that stays keeps its state; the default rules stay. */
 TEST(user_rules_are_replaced)
 {
-    static struct alerts alerts;
-    static struct marks marks;
 
-    begin_health(&alerts);
+    begin_health();
     alerts_set_list(&alerts, "queue > 100; p99 > 1s");
     assert_int_equal(alerts.count, HEALTH_RULES + 2);
-    assert_string_equal(
-        health_after(&alerts, &(struct growth){METRIC_offload_queue_depth, 200}, 1, 1, &marks),
-        "queue > 100: 200");
+    assert_string_equal(health_after(&(struct growth){METRIC_offload_queue_depth, 200}, 1, 1),
+                        "queue > 100: 200");
     alerts_set_list(&alerts, "p99 > 2s; queue>100");
     assert_int_equal(alerts.count, HEALTH_RULES + 2);
-    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "queue > 100: 200");
+    assert_string_equal(health_after(NULL, 0, 0), "queue > 100: 200");
     alerts_set_list(&alerts, "");
     assert_int_equal(alerts.count, HEALTH_RULES);
-    assert_string_equal(health_after(&alerts, NULL, 0, 0, &marks), "healthy");
-    model_destroy(model);
+    assert_string_equal(health_after(NULL, 0, 0), "healthy");
 }
 
 TEST(list_is_written_as_it_is_read)
 {
-    static struct alerts alerts;
     char list[ALERT_LIST_BYTES], why[256];
 
     assert_int_equal(alerts_add_list(&alerts, "p99>1ms;queue > 5 ; p99 > 1ms;", why, sizeof(why)),
