@@ -18,6 +18,7 @@
 #include "daemon/transaction/accounting.h"
 #include "daemon/worker/internal.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <linux/openat2.h>
@@ -67,20 +68,6 @@ static struct {
     size_t body_length;
     char body[OWN_SITE_BODY_MAX + 1];
 } answer;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-FILE *__real_open_memstream(char **text, size_t *length);
-FILE *__wrap_open_memstream(char **text, size_t *length);
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-int __real_clock_gettime(clockid_t id, struct timespec *now);
-int __wrap_clock_gettime(clockid_t id, struct timespec *now);
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 
 static bool own_system_lacks_memory(void)
 {
@@ -134,11 +121,11 @@ long __wrap_syscall(long number, ...)
     return __real_syscall(number, a, b, c, d);
 }
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
-    int failed = __real_clock_gettime(id, now);
+    int failed = __real_clock_gettime(clock, now);
 
-    if (failed == 0 && (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE)) {
+    if (failed == 0 && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)) {
         uint64_t ns =
             (uint64_t)now->tv_sec * NS_PER_S + (uint64_t)now->tv_nsec + own_system.late_ns;
 
@@ -155,7 +142,6 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
     own_system.pauses++;
     return 0;
 }
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static inline bool own_site_covers(const struct client *client, struct span host)
 {

@@ -3,6 +3,7 @@
 
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,14 +23,12 @@ static struct {
 } other;
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
-void *real_malloc(size_t size) __asm__("__real_malloc");
-void *wrapped_malloc(size_t size)
+void *__wrap_malloc(size_t size)
 {
     if (other.id_at_malloc != 0 || other.frees_at_malloc)
         segment_store_host(&segment, other.entry, other.id_at_malloc, "late");
     if (!other.memory_is_short)
-        return real_malloc(size);
+        return __real_malloc(size);
     errno = ENOMEM;
     return NULL;
 }

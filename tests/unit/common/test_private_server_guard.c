@@ -10,6 +10,7 @@
 #include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,26 +48,10 @@ static char name[INSTANCE_NAME_MAX + 1], segment[INSTANCE_PATH_MAX];
 static bool fails_to_make_sockets, fails_to_fork, is_guard;
 static int interrupted_sends, interrupted_waits; /* calls that a signal interrupts */
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_kill(pid_t pid, int number) __asm__("__wrap_kill");
-int wrapped_nanosleep(const struct timespec *time,
-                      struct timespec *left) __asm__("__wrap_nanosleep");
-int real_socketpair(int domain, int type, int protocol, int fds[2]) __asm__("__real_socketpair");
-int wrapped_socketpair(int domain, int type, int protocol, int fds[2]) __asm__("__wrap_socketpair");
-pid_t real_fork(void) __asm__("__real_fork");
-pid_t wrapped_fork(void) __asm__("__wrap_fork");
-ssize_t real_send(int fd, const void *data, size_t length, int flags) __asm__("__real_send");
-ssize_t wrapped_send(int fd, const void *data, size_t length, int flags) __asm__("__wrap_send");
-pid_t real_waitpid(pid_t pid, int *status, int options) __asm__("__real_waitpid");
-pid_t wrapped_waitpid(pid_t pid, int *status, int options) __asm__("__wrap_waitpid");
-
-_Noreturn void real_exit(int status) __asm__("__real__exit");
-_Noreturn void wrapped_exit(int status) __asm__("__wrap__exit");
-
-int wrapped_socketpair(int domain, int type, int protocol, int fds[2])
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {
     errno = EMFILE;
-    return fails_to_make_sockets ? -1 : real_socketpair(domain, type, protocol, fds);
+    return fails_to_make_sockets ? -1 : __real_socketpair(domain, type, protocol, fds);
 }
 
 /* The output of the owner is not /dev/null. */
@@ -78,9 +63,9 @@ static void set_output(void)
     dup2(fd, STDERR_FILENO);
 }
 
-pid_t wrapped_fork(void)
+pid_t __wrap_fork(void)
 {
-    pid_t pid = fails_to_fork ? -1 : real_fork();
+    pid_t pid = fails_to_fork ? -1 : __real_fork();
 
     is_guard = pid == 0;
     if (is_guard)
@@ -91,9 +76,9 @@ pid_t wrapped_fork(void)
 }
 
 /* Otherwise a test that becomes the guard would end as if all had passed. */
-void wrapped_exit(int status)
+void __wrap__exit(int status)
 {
-    real_exit(is_guard ? status : 1);
+    __real__exit(is_guard ? status : 1);
 }
 
 static bool is_interrupted(int *calls)
@@ -102,14 +87,14 @@ static bool is_interrupted(int *calls)
     return *calls > 0 && (*calls)-- > 0;
 }
 
-ssize_t wrapped_send(int fd, const void *data, size_t length, int flags)
+ssize_t __wrap_send(int fd, const void *data, size_t length, int flags)
 {
-    return is_interrupted(&interrupted_sends) ? -1 : real_send(fd, data, length, flags);
+    return is_interrupted(&interrupted_sends) ? -1 : __real_send(fd, data, length, flags);
 }
 
-pid_t wrapped_waitpid(pid_t pid, int *status, int options)
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
-    return is_interrupted(&interrupted_waits) ? -1 : real_waitpid(pid, status, options);
+    return is_interrupted(&interrupted_waits) ? -1 : __real_waitpid(pid, status, options);
 }
 
 static bool segment_exists(void)
@@ -166,7 +151,7 @@ static void report_process(void)
 }
 
 /* In the guard: checks or kills the group. */
-int wrapped_kill(pid_t pid, int number)
+int __wrap_kill(pid_t pid, int number)
 {
     scene->group = -pid;
     scene->was_early |= !segment_exists() || !directory_exists();
@@ -182,7 +167,7 @@ int wrapped_kill(pid_t pid, int number)
     return scene->waited_ms >= scene->ends_after_ms ? -1 : 0;
 }
 
-int wrapped_nanosleep(const struct timespec *time, struct timespec *left)
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 {
     (void)left;
     scene->waited_ms += (int)(time->tv_nsec / MS);

@@ -6,6 +6,7 @@
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -495,13 +496,10 @@ static struct statvfs room_of_segment;
 static int room_failure;
 static bool room_is_set;
 
-int real_fstatvfs(int fd, struct statvfs *room) __asm__("__real_fstatvfs");
-int wrapped_fstatvfs(int fd, struct statvfs *room) __asm__("__wrap_fstatvfs");
-
-int wrapped_fstatvfs(int fd, struct statvfs *room)
+int __wrap_fstatvfs(int fd, struct statvfs *room)
 {
     if (!room_is_set)
-        return real_fstatvfs(fd, room);
+        return __real_fstatvfs(fd, room);
     *room = room_of_segment;
     return room_failure;
 }

@@ -3,6 +3,7 @@
 #include "daemon/config/options.h"
 #include "daemon/sandbox/sandbox.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,14 +22,10 @@ int webserverd_main(int argc, char **argv);
 
 static bool fork_fails;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-pid_t real_fork(void) __asm__("__real_fork");
-pid_t wrapped_fork(void) __asm__("__wrap_fork");
-
-pid_t wrapped_fork(void)
+pid_t __wrap_fork(void)
 {
     errno = EMFILE;
-    return fork_fails ? -1 : real_fork();
+    return fork_fails ? -1 : __real_fork();
 }
 
 /* Calls of main() */

@@ -10,6 +10,7 @@
 #include "daemon/acme/link.h"
 #include "daemon/base/channel.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,19 +28,11 @@ static struct {
     char published[512]; /* challenges: "http=TOKEN " */
 } master;
 
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-int __real_event_add(struct event *event, const struct timeval *timeout);
-int __wrap_event_add(struct event *event, const struct timeval *timeout);
-int __real_event_base_loop(struct event_base *base, int flags);
-int __wrap_event_base_loop(struct event_base *base, int flags);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     (void)clock;
-    time->tv_sec = (time_t)(master.now_ns / NS_PER_S);
-    time->tv_nsec = (long)(master.now_ns % NS_PER_S);
+    now->tv_sec = (time_t)(master.now_ns / NS_PER_S);
+    now->tv_nsec = (long)(master.now_ns % NS_PER_S);
     return 0;
 }
 

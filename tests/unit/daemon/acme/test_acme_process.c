@@ -9,6 +9,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,19 +40,6 @@ static struct {
     bool no_memory;     /* calloc() fails */
     int killed, reaped; /* how often */
 } scene;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-int __wrap_kill(pid_t pid, int number);
-pid_t __real_waitpid(pid_t pid, int *status, int options);
-pid_t __wrap_waitpid(pid_t pid, int *status, int options);
-pid_t __wrap_fork(void);
-int __real_socketpair(int domain, int type, int protocol, int fds[2]);
-int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
-ssize_t __wrap_readlink(const char *path, char *text, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_calloc(size_t count, size_t size)
 {

@@ -5,6 +5,7 @@
 #include "tests/unit/daemon/acme/fake_curl.h"
 #include "tests/unit/daemon/acme/fake_master.h"
 #include "tests/unit/daemon/acme/signed_request.h"
+#include "tests/unit/wrapped.h"
 
 #include <openssl/ec.h>
 
@@ -30,11 +31,6 @@ static struct scene {
     time_t now_s;                /* 0: the real time */
     struct authority authority;
 } scene;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): name of the linker */
-time_t __wrap_time(time_t *now);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 time_t __wrap_time(time_t *now)
 {

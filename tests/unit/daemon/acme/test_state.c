@@ -8,6 +8,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,14 +31,6 @@ static struct {
     const char *name;
     struct passwd entry;
 } own_user; /* in the user database; NULL: none */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-ssize_t __wrap_write(int fd, const void *bytes, size_t length);
-ssize_t __real_write(int fd, const void *bytes, size_t length);
-struct passwd *__wrap_getpwnam(const char *name);
-struct passwd *__real_getpwnam(const char *name);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 struct passwd *__wrap_getpwnam(const char *name)
 {

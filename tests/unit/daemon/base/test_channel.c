@@ -1,6 +1,7 @@
 #include "common/macros.h"
 #include "daemon/base/channel.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -218,7 +219,7 @@ TEST(messages_of_all_sizes_arrive_unchanged)
 }
 
 /*
- * More than fits the socket: the rest is queued, in order, and the callback reports when it was
+ * More than fits the socket: the rest is queued, in order, and the callback reports timeout it was
  * sent.
  */
 TEST(full_socket_queues_and_reports_drained)
@@ -288,14 +289,10 @@ TEST(paused_reading_resumes)
 /* Linked in place of event_add(): it has no memory for descriptors while failures remain. */
 static int failures;
 
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __real_event_add(struct event *event, const struct timeval *when);
-int __wrap_event_add(struct event *event, const struct timeval *when);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-int __wrap_event_add(struct event *event, const struct timeval *when)
+int __wrap_event_add(struct event *event, const struct timeval *timeout)
 {
-    if (when != NULL || failures == 0)
-        return __real_event_add(event, when);
+    if (timeout != NULL || failures == 0)
+        return __real_event_add(event, timeout);
     failures--;
     return -1;
 }

@@ -2,6 +2,7 @@
 #include "daemon/base/child.h"
 
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -98,17 +99,14 @@ const struct test_fixture test_fixture = {setup, teardown};
 
 static int interruptions; /* of waitpid() */
 
-pid_t real_waitpid(pid_t pid, int *status, int options) __asm__("__real_waitpid");
-pid_t wrapped_waitpid(pid_t pid, int *status, int options) __asm__("__wrap_waitpid");
-
-pid_t wrapped_waitpid(pid_t pid, int *status, int options)
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
     if (interruptions > 0) {
         interruptions--;
         errno = EINTR;
         return -1;
     }
-    return real_waitpid(pid, status, options);
+    return __real_waitpid(pid, status, options);
 }
 
 static int wait_for_end(pid_t pid)

@@ -4,9 +4,11 @@
 #include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,26 +27,30 @@ static struct directory_entry entry;
 static struct stat bound;
 static char why[8192];
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-long __real_syscall(long number, int directory, const char *path, const void *how, size_t size);
-long __wrap_syscall(long number, int directory, const char *path, const void *how, size_t size);
-int __real_bind(int socket, const struct sockaddr *address, socklen_t length);
-int __wrap_bind(int socket, const struct sockaddr *address, socklen_t length);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
-long __wrap_syscall(long number, int directory, const char *path, const void *how, size_t size)
+long __wrap_syscall(long number, ...)
 {
+    const char *path;
+    const void *how;
+    va_list list;
+    int directory;
+
     assert_int_equal(number, SYS_openat2);
+    va_start(list, number);
+    directory = va_arg(list, int);
+    path = va_arg(list, const char *);
+    how = va_arg(list, const void *);
+    va_end(list);
     errno = openat2_error;
-    return openat2_error != 0 ? -1 : __real_syscall(number, directory, path, how, size);
+    return openat2_error != 0
+               ? -1
+               : __real_syscall(number, directory, path, how, sizeof(struct open_how));
 }
 
-int __wrap_bind(int socket, const struct sockaddr *address, socklen_t length)
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
 {
     if (exchange != NULL)
         exchange();
-    return __real_bind(socket, address, length);
+    return __real_bind(fd, address, length);
 }
 
 /*

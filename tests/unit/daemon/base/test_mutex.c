@@ -4,18 +4,13 @@
 #include "common/clock.h"
 #include "common/segment.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 
 static struct segment_thread block;
 static bool is_held; /* by another thread */
 static enum thread_state state_of_wait;
-
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
 {

@@ -6,6 +6,7 @@
 #include "daemon/config/acme.h"
 #include "tests/test.h"
 #include "tests/unit/daemon/config/config_loading.h"
+#include "tests/unit/wrapped.h"
 
 #include <pwd.h>
 #include <stdlib.h>
@@ -205,24 +206,18 @@ TEST(words_name_the_directories_of_lets_encrypt)
 
 static uid_t user; /* who runs the server */
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The label is its name. */
-uid_t wrapped_geteuid(void) __asm__("__wrap_geteuid");
-
-uid_t wrapped_geteuid(void)
+uid_t __wrap_geteuid(void)
 {
     return user;
 }
 
 static bool has_own_user; /* webserverd-acme, in the user database */
 
-struct passwd *wrapped_getpwnam(const char *name) __asm__("__wrap_getpwnam");
-struct passwd *real_getpwnam(const char *name) __asm__("__real_getpwnam");
-
-struct passwd *wrapped_getpwnam(const char *name)
+struct passwd *__wrap_getpwnam(const char *name)
 {
     if (strcmp(name, "webserverd-acme") == 0)
-        return has_own_user ? real_getpwnam("nobody") : NULL;
-    return real_getpwnam(name);
+        return has_own_user ? __real_getpwnam("nobody") : NULL;
+    return __real_getpwnam(name);
 }
 
 static void set_variable(const char *name, const char *value)

@@ -3,6 +3,7 @@
 
 #include "own_loop.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +23,6 @@ static uint64_t read_from, read_bytes;  /* by the job */
 static uint64_t file_bytes;             /* end of the file */
 static int check_error;                 /* 0: the byte is in the page cache */
 static bool out_of_memory;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
-ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 /* The check whether the last byte is in the page cache. */
 ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags)

@@ -9,6 +9,7 @@
 #include "own_loop.h"
 #include "tests/test.h"
 #include "tests/unit/own_cache.h"
+#include "tests/unit/wrapped.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,13 +28,6 @@ static int accepts;
 static int client[CLIENTS]; /* the other ends */
 static int clients;
 static bool out_of_memory;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags)
 {

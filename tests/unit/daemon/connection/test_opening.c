@@ -8,6 +8,7 @@
 
 #include "own_loop.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdlib.h>
 
@@ -18,12 +19,6 @@ static const uint8_t peer[CLIENT_ADDRESS_BYTES] = {[10] = 0xff, [11] = 0xff, [12
 static struct connection *connection;
 static int client; /* the other end; -1: closed */
 static bool out_of_memory;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_malloc(size_t size)
 {

@@ -6,6 +6,7 @@
 
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,6 @@ static int unsent;              /* bytes that a client has not acknowledged */
 static int ready[CONNECTIONS], resumed[CONNECTIONS], timed_out[CONNECTIONS];
 static short last_what;
 static bool consumes, log_fills;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_ioctl(int fd, unsigned long request, void *argument);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {

@@ -5,6 +5,7 @@
 #include "common/macros.h"
 #include "daemon/content/files.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,16 +27,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-long __wrap_syscall(long number, ...);
-long __real_syscall(long number, ...);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
 static int openat2_error; /* 0: openat2() works */
 static bool no_resolve_cached;
 
-/* NOLINTNEXTLINE(clang-diagnostic-reserved-identifier) */
 long __wrap_syscall(long number, ...)
 {
     va_list list;
@@ -144,10 +138,6 @@ static void make_long_paths(void)
 static int
     replacements; /* the file "replaced" is replaced before that many calls of readlinkat() */
 
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t size);
-ssize_t __real_readlinkat(int directory, const char *name, char *buffer, size_t size);
-
 static bool root_is_moved; /* before the next call for it, which is after that for the file */
 
 ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t size)
@@ -163,14 +153,9 @@ ssize_t __wrap_readlinkat(int directory, const char *name, char *buffer, size_t 
     }
     return __real_readlinkat(directory, name, buffer, size);
 }
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static int nowait_error; /* of preadv2(); 0: it works */
 static unsigned nowait_reads;
-
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
-ssize_t __real_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags);
 
 ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags)
 {
@@ -180,7 +165,6 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int count, off_t offs
     errno = nowait_error;
     return -1;
 }
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static struct files_root root_at(int fd)
 {

@@ -9,6 +9,7 @@
 #include "common/macros.h"
 #include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -40,19 +41,7 @@ static struct {
     unsigned mallocs_fail; /* number of the next calls of malloc() that fail */
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length,
-                   int flags) __asm__("__wrap_accept4");
-int real_accept(int fd, struct sockaddr *address, socklen_t *length,
-                int flags) __asm__("__real_accept4");
-void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
-void *real_malloc(size_t size) __asm__("__real_malloc");
-
-int wrapped_add(struct event *event, const struct timeval *timeout) __asm__("__wrap_event_add");
-int real_add(struct event *event, const struct timeval *timeout) __asm__("__real_event_add");
-
-int wrapped_clock(clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     (void)clock;
     *now = (struct timespec){.tv_sec = START_S + (time_t)(scene.shift_ns / NS_PER_S)};
@@ -60,34 +49,34 @@ int wrapped_clock(clockid_t clock, struct timespec *now)
 }
 
 /* Only the pause after a shortage lasts a second or more; the test ends it. */
-int wrapped_add(struct event *event, const struct timeval *timeout)
+int __wrap_event_add(struct event *event, const struct timeval *timeout)
 {
     if (timeout == NULL || timeout->tv_sec == 0)
-        return real_add(event, timeout);
+        return __real_event_add(event, timeout);
     scene.pause = event;
     return 0;
 }
 
-int wrapped_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags)
 {
-    int error = scene.accept_error;
+    int error = scene.accept_error, fd;
 
     scene.accepts++;
     scene.accept_error = 0;
     errno = error;
     if (error != 0)
         return -1;
-    fd = real_accept(fd, address, length, flags);
+    fd = __real_accept4(from, peer, length, flags);
     /* However much the kernel keeps by default. */
     if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){64 * 1024}, sizeof(int));
     return fd;
 }
 
-void *wrapped_malloc(size_t size)
+void *__wrap_malloc(size_t size)
 {
     if (scene.mallocs_fail == 0)
-        return real_malloc(size);
+        return __real_malloc(size);
     scene.mallocs_fail--;
     return NULL;
 }

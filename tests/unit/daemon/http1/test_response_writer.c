@@ -8,6 +8,7 @@
 #include "scene.h"
 #include "tests/test.h"
 #include "tests/unit/own_cache.h"
+#include "tests/unit/wrapped.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,21 +27,15 @@ static struct resource resource;
 static unsigned lifted;
 static unsigned mallocs_fail; /* number of the next calls that fail */
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
-void *real_malloc(size_t size) __asm__("__real_malloc");
-int wrapped_setsockopt(int fd, int level, int option, const void *value,
-                       socklen_t length) __asm__("__wrap_setsockopt");
-
-void *wrapped_malloc(size_t size)
+void *__wrap_malloc(size_t size)
 {
     if (mallocs_fail == 0)
-        return real_malloc(size);
+        return __real_malloc(size);
     mallocs_fail--;
     return NULL;
 }
 
-int wrapped_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
 {
     const unsigned int no_limit = 0;
 

@@ -11,6 +11,7 @@
 #include "scene.h"
 #include "tests/test.h"
 #include "tests/unit/own_directory.h"
+#include "tests/unit/wrapped.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -37,27 +38,19 @@ static const struct {
 static unsigned begun_http2;     /* connections */
 static struct connection second; /* where the address of a second connection matters */
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-void *wrapped_malloc(size_t size) __asm__("__wrap_malloc");
-void *real_malloc(size_t size) __asm__("__real_malloc");
-void *wrapped_realloc(void *memory, size_t size) __asm__("__wrap_realloc");
-void *real_realloc(void *memory, size_t size) __asm__("__real_realloc");
-void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
-void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
-
-void *wrapped_malloc(size_t size)
+void *__wrap_malloc(size_t size)
 {
-    return out_of_memory ? NULL : real_malloc(size);
+    return out_of_memory ? NULL : __real_malloc(size);
 }
 
-void *wrapped_realloc(void *memory, size_t size)
+void *__wrap_realloc(void *memory, size_t size)
 {
-    return out_of_memory ? NULL : real_realloc(memory, size);
+    return out_of_memory ? NULL : __real_realloc(memory, size);
 }
 
-void *wrapped_calloc(size_t count, size_t size)
+void *__wrap_calloc(size_t count, size_t size)
 {
-    return out_of_memory ? NULL : real_calloc(count, size);
+    return out_of_memory ? NULL : __real_calloc(count, size);
 }
 
 static ssize_t read_input(struct connection *connection, void *buffer, size_t length)

@@ -8,6 +8,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -244,16 +245,12 @@ TEST(each_batch_begins_with_the_next_ring)
     expect(0, "0 1 2 11 12 10 22 20 21 30 31 32 40 41 42");
 }
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int real_clock(clockid_t clock, struct timespec *now) __asm__("__real_clock_gettime");
-
 static uint64_t stopped_at_ns; /* 0: the clock runs */
 
-int wrapped_clock(clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (stopped_at_ns == 0)
-        return real_clock(clock, now);
+        return __real_clock_gettime(clock, now);
     *now = (struct timespec){.tv_sec = (time_t)(stopped_at_ns / NS_PER_S)};
     return 0;
 }

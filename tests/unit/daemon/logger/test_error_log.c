@@ -5,6 +5,7 @@
 #include "daemon/base/events.h"
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,12 +32,6 @@ static struct segment segment;
 static struct error_log *error_log;
 static int file;
 static int callocs_left = -1; /* number of calls of calloc() that succeed; -1: all */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_calloc(size_t count, size_t size)
 {

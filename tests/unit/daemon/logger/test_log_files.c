@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "tests/test.h"
 #include "tests/unit/open_descriptors.h"
+#include "tests/unit/wrapped.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,12 +18,6 @@ static char directory[64], path[96], other[96], off[] = "off";
 static char why[512];
 static struct config_host host = {.access_log = other};
 static rlim_t descriptors_allowed; /* 0: as it is */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __real_getrlimit(int resource, struct rlimit *limit);
-int __wrap_getrlimit(int resource, struct rlimit *limit);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_getrlimit(int resource, struct rlimit *limit)
 {

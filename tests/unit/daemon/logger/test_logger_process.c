@@ -7,6 +7,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,14 +22,6 @@
 #include <unistd.h>
 
 enum { PID = 4711, NUMBER = 5, HOST_LOG = LOG_KINDS, WAIT_MS = 1000000000, NO_MESSAGE = -1 };
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_kill(pid_t pid, int signal);
-pid_t __real_fork(void);
-pid_t __wrap_fork(void);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static struct segment segment;
 static struct event_base *base;
@@ -56,9 +49,9 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-int __wrap_kill(pid_t pid, int signal)
+int __wrap_kill(pid_t pid, int number)
 {
-    assert_int_equal(signal, SIGKILL);
+    assert_int_equal(number, SIGKILL);
     killed = killed == 0 && pid > 0 ? pid : -1;
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 #include "tests/unit/event_output.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,12 +29,6 @@ static int host_fds[3]; /* and one after the descriptors of the logs */
 static struct salvage salvage;
 
 static bool out_of_memory;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_realloc(void *memory, size_t size)
 {

@@ -7,6 +7,7 @@
 #include "tests/unit/last_event.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,28 +32,20 @@ static struct {
     char why[256];
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_bind(int fd, const struct sockaddr *address, socklen_t length) __asm__("__wrap_bind");
-int real_bind(int fd, const struct sockaddr *address, socklen_t length) __asm__("__real_bind");
-int wrapped_name(int fd, struct sockaddr *address, socklen_t *length) __asm__("__wrap_getsockname");
-int real_name(int fd, struct sockaddr *address, socklen_t *length) __asm__("__real_getsockname");
-int wrapped_listen(int fd, int backlog) __asm__("__wrap_listen");
-int real_listen(int fd, int backlog) __asm__("__real_listen");
-
-int wrapped_bind(int fd, const struct sockaddr *address, socklen_t length)
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
 {
-    return scene.fake ? 0 : real_bind(fd, address, length);
+    return scene.fake ? 0 : __real_bind(fd, address, length);
 }
 
-int wrapped_name(int fd, struct sockaddr *address, socklen_t *length)
+int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *length)
 {
-    return scene.fake ? 0 : real_name(fd, address, length);
+    return scene.fake ? 0 : __real_getsockname(fd, address, length);
 }
 
-int wrapped_listen(int fd, int backlog)
+int __wrap_listen(int fd, int backlog)
 {
     if (!scene.listen_fails || backlog == 1)
-        return real_listen(fd, backlog);
+        return __real_listen(fd, backlog);
     errno = EADDRINUSE;
     return -1;
 }
@@ -102,10 +95,10 @@ static int other_socket(const char *host, bool listens, in_port_t *port)
 
     assert_true(fd >= 0);
     assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
-    assert_int_equal(real_bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(real_name(fd, (struct sockaddr *)&address, &length), 0);
+    assert_int_equal(__real_bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(__real_getsockname(fd, (struct sockaddr *)&address, &length), 0);
     if (listens)
-        assert_int_equal(real_listen(fd, 1), 0);
+        assert_int_equal(__real_listen(fd, 1), 0);
     *port = ntohs(address.sin_port);
     return fd;
 }

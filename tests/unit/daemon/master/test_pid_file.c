@@ -14,6 +14,7 @@
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,23 +56,13 @@ static struct {
     struct segment segment, events;
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms) __asm__("__wrap_poll");
-int real_poll(struct pollfd *fds, nfds_t count, int timeout_ms) __asm__("__real_poll");
-int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int wrapped_sleep(useconds_t us) __asm__("__wrap_usleep");
-int wrapped_lock(int fd, int operation) __asm__("__wrap_flock");
-int real_lock(int fd, int operation) __asm__("__real_flock");
-int wrapped_unlink(const char *name) __asm__("__wrap_shm_unlink");
-int real_unlink(const char *name) __asm__("__real_shm_unlink");
-
 /* While the caller waits for the reply of the master; time passes if there is none. */
-int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     static const char reply[] = "{\"ok\":true}\n";
 
     if (scene.master == ABSENT) { /* the caller waits for the end of a process */
-        int ended = real_poll(fds, count, scene.killed ? PATIENCE_MS : 0);
+        int ended = __real_poll(fds, count, scene.killed ? PATIENCE_MS : 0);
 
         scene.now_ns += ended == 0 ? (uint64_t)timeout_ms * NS_PER_MS : 0;
         scene.killed = ended == 0; /* next */
@@ -85,11 +76,11 @@ int wrapped_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
         scene.client = accept4(scene.listener, NULL, NULL, SOCK_CLOEXEC);
         assert_int_equal(send(scene.client, reply, strlen(reply), MSG_NOSIGNAL), strlen(reply));
     }
-    return real_poll(fds, count, timeout_ms);
+    return __real_poll(fds, count, timeout_ms);
 }
 
 /* The monotonic clock advances only while the caller sleeps. The other one makes names unique. */
-int wrapped_clock(clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (clock != CLOCK_MONOTONIC)
         return timespec_get(now, TIME_UTC) == TIME_UTC ? 0 : -1;
@@ -98,7 +89,7 @@ int wrapped_clock(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-int wrapped_sleep(useconds_t us)
+int __wrap_usleep(useconds_t us)
 {
     scene.now_ns += us * NS_PER_US;
     if (scene.during_sleep != NULL)
@@ -106,20 +97,20 @@ int wrapped_sleep(useconds_t us)
     return 0;
 }
 
-int wrapped_lock(int fd, int operation)
+int __wrap_flock(int fd, int operation)
 {
     void (*before)(void) = scene.before_lock;
 
     scene.before_lock = NULL;
     if (before != NULL)
         before();
-    return real_lock(fd, operation);
+    return __real_flock(fd, operation);
 }
 
-int wrapped_unlink(const char *name)
+int __wrap_shm_unlink(const char *name)
 {
     if (scene.unlink_error == 0)
-        return real_unlink(name);
+        return __real_shm_unlink(name);
     errno = scene.unlink_error;
     return -1;
 }
@@ -221,7 +212,7 @@ static bool signals_are_blocked(void)
 static bool lock_is_free(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool is_free = real_lock(fd, LOCK_EX | LOCK_NB) == 0;
+    bool is_free = __real_flock(fd, LOCK_EX | LOCK_NB) == 0;
 
     assert_true(fd >= 0);
     close(fd);
@@ -304,7 +295,7 @@ static void hold_lock(void)
     record(scene.child, 0);
     scene.holder = open(scene.lock, O_RDONLY | O_CLOEXEC);
     assert_true(scene.holder >= 0);
-    assert_int_equal(real_lock(scene.holder, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(__real_flock(scene.holder, LOCK_EX | LOCK_NB), 0);
 }
 
 static void release_lock(void)
@@ -688,7 +679,7 @@ TEST(segment_of_an_unfinished_upgrade_is_removed)
     assert_true(fd >= 0);
     close(fd);
     expect_acquired();
-    assert_int_equal(real_unlink(file), -1);
+    assert_int_equal(__real_shm_unlink(file), -1);
 }
 
 TEST(segment_that_cannot_be_read_is_removed)

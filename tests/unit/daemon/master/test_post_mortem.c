@@ -9,6 +9,7 @@
 
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,14 +31,10 @@ static struct {
     json_t *deaths;
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The label is its name. */
-int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int real_clock(clockid_t clock, struct timespec *now) __asm__("__real_clock_gettime");
-
-int wrapped_clock(clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (!scene.clock_stands)
-        return real_clock(clock, now);
+        return __real_clock_gettime(clock, now);
     *now = (struct timespec){.tv_sec = clock == CLOCK_MONOTONIC ? UP_S : NOW_S};
     return 0;
 }

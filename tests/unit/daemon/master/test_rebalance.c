@@ -1,5 +1,6 @@
 /* Which workers give and take connections, when, and for how long the master waits for them. */
 #include "tests/unit/daemon/master/scene.h"
+#include "tests/unit/wrapped.h"
 
 #include "common/clock.h"
 
@@ -26,16 +27,8 @@ static struct {
     int arrivals;
 } scene;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-int wrapped_clock(clockid_t clock, struct timespec *now) __asm__("__wrap_clock_gettime");
-int wrapped_cpu_clock(pid_t pid, clockid_t *clock) __asm__("__wrap_clock_getcpuclockid");
-int wrapped_add(struct event *event, const struct timeval *timeout) __asm__("__wrap_event_add");
-int real_add(struct event *event, const struct timeval *timeout) __asm__("__real_event_add");
-int wrapped_del(struct event *event) __asm__("__wrap_event_del");
-int real_del(struct event *event) __asm__("__real_event_del");
-
 /* The clock of a worker's CPU time has the number of its process. */
-int wrapped_clock(clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     uint64_t ns = scene.now_ns;
 
@@ -45,17 +38,17 @@ int wrapped_clock(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-int wrapped_cpu_clock(pid_t pid, clockid_t *clock)
+int __wrap_clock_getcpuclockid(pid_t pid, clockid_t *clock)
 {
     assert_in_range(pid, FIRST_PID, FIRST_PID + WORKERS - 1);
     *clock = pid;
     return scene.cpu_ms[pid - FIRST_PID] == 0;
 }
 
-int wrapped_add(struct event *event, const struct timeval *timeout)
+int __wrap_event_add(struct event *event, const struct timeval *timeout)
 {
     if (event != master.rebalance.look)
-        return real_add(event, timeout);
+        return __real_event_add(event, timeout);
     if (scene.timer_fails)
         return -1;
     scene.timer = event;
@@ -63,10 +56,10 @@ int wrapped_add(struct event *event, const struct timeval *timeout)
     return 0;
 }
 
-int wrapped_del(struct event *event)
+int __wrap_event_del(struct event *event)
 {
     if (event != master.rebalance.look)
-        return real_del(event);
+        return __real_event_del(event);
     scene.timer = NULL;
     scene.wait_ms = NOT_SET;
     return 0;

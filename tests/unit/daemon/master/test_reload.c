@@ -1,36 +1,29 @@
 /* Reloads that fail for lack of memory, and those of only the certificates. */
 #include "tests/unit/daemon/master/scene.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. The labels are its names. */
-void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
-void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
-FILE *wrapped_open_memstream(char **text, size_t *length) __asm__("__wrap_open_memstream");
-FILE *real_open_memstream(char **text, size_t *length) __asm__("__real_open_memstream");
-int wrapped_fclose(FILE *stream) __asm__("__wrap_fclose");
-int real_fclose(FILE *stream) __asm__("__real_fclose");
-
 static bool calloc_fails;
 static FILE *memory_stream; /* open one */
 
-void *wrapped_calloc(size_t count, size_t size)
+void *__wrap_calloc(size_t count, size_t size)
 {
-    return calloc_fails ? NULL : real_calloc(count, size);
+    return calloc_fails ? NULL : __real_calloc(count, size);
 }
 
-FILE *wrapped_open_memstream(char **text, size_t *length)
+FILE *__wrap_open_memstream(char **text, size_t *length)
 {
-    memory_stream = real_open_memstream(text, length);
+    memory_stream = __real_open_memstream(text, length);
     return memory_stream;
 }
 
-int wrapped_fclose(FILE *stream)
+int __wrap_fclose(FILE *file)
 {
-    if (stream == memory_stream)
+    if (file == memory_stream)
         memory_stream = NULL;
-    return real_fclose(stream);
+    return __real_fclose(file);
 }
 
 static int begin(void **state)

@@ -5,6 +5,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +30,6 @@ static struct metrics_process process;
 static struct metrics_setup setup;
 static bool no_sockets, no_fork;
 static int interruptions; /* calls of waitpid() that a signal interrupts */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-int __real_socketpair(int domain, int type, int protocol, int fds[2]);
-int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
-pid_t __real_fork(void);
-pid_t __wrap_fork(void);
-int __real_kill(pid_t pid, int number);
-int __wrap_kill(pid_t pid, int number);
-pid_t __real_waitpid(pid_t pid, int *status, int options);
-pid_t __wrap_waitpid(pid_t pid, int *status, int options);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {

@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "daemon/http1/request_parser.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <crypt.h>
 #include <errno.h>
@@ -33,16 +34,6 @@ static int thread_error;
 static uint64_t now_ns;
 static int resumed;
 
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
 char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *data)
 {
     static char failure[] = "*0";
@@ -53,11 +44,11 @@ char *__wrap_crypt_r(const char *phrase, const char *hash, struct crypt_data *da
     return strcmp(phrase, hash) == 0 ? (char *)(uintptr_t)hash : failure;
 }
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     (void)clock;
-    time->tv_sec = (time_t)(now_ns / NS_PER_S);
-    time->tv_nsec = (long)(now_ns % NS_PER_S);
+    now->tv_sec = (time_t)(now_ns / NS_PER_S);
+    now->tv_nsec = (long)(now_ns % NS_PER_S);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -23,18 +24,6 @@ static struct {
     int error;        /* errno of a name that is not found; 0: errno stays as it is */
     const char *name; /* of each user */
 } database;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-struct passwd *__real_getpwnam(const char *name);
-struct passwd *__real_getpwuid(uid_t uid);
-struct group *__real_getgrnam(const char *name);
-struct group *__real_getgrgid(gid_t gid);
-struct passwd *__wrap_getpwnam(const char *name);
-struct passwd *__wrap_getpwuid(uid_t uid);
-struct group *__wrap_getgrnam(const char *name);
-struct group *__wrap_getgrgid(gid_t gid);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 static void *find_nothing(void)
 {

@@ -8,6 +8,7 @@
 #include "daemon/base/events.h"
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,17 +83,11 @@ static struct record {
 
 /* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
 /* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-long __wrap_syscall(long number, ...);
 unsigned int __wrap_seccomp_api_get(void);
 int __real_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
 int __wrap_seccomp_export_bpf(scmp_filter_ctx filter, int fd);
 int __wrap_seccomp_rule_add_exact(scmp_filter_ctx filter, uint32_t action, int call,
                                   unsigned int count, ...);
-int __real_close_range(unsigned int first, unsigned int last, int flags);
-int __wrap_close_range(unsigned int first, unsigned int last, int flags);
-int __wrap_initgroups(const char *user, gid_t group);
-int __wrap_setresgid(gid_t real, gid_t effective, gid_t saved);
-int __wrap_setresuid(uid_t real, uid_t effective, uid_t saved);
 /* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 /* Returns VALUE, or -1 with ERROR. */

@@ -12,6 +12,7 @@
 #include "tests/unit/event_output.h"
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
+#include "tests/unit/wrapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,12 +36,6 @@ static struct config config;
 
 /* Changes what the child stores. */
 static void (*alter)(struct checked_certificate *head);
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-size_t __real_fwrite(const void *bytes, size_t size, size_t count, FILE *file);
-size_t __wrap_fwrite(const void *bytes, size_t size, size_t count, FILE *file);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 size_t __wrap_fwrite(const void *bytes, size_t size, size_t count, FILE *file)
 {

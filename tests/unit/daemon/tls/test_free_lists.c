@@ -2,6 +2,7 @@
 #include "daemon/tls/free_lists.h"
 
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <malloc.h>
 #include <openssl/crypto.h>
@@ -10,19 +11,12 @@
 
 enum { KEPT_BYTES_MAX = 1024 * 1024, LARGE = 16 * 1024, LARGEST = 22152, BLOCKS = 200 };
 
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__wrap_malloc(size_t length);
-void __wrap_free(void *memory);
-void *__real_malloc(size_t length);
-void __real_free(void *memory);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
-
 static _Thread_local int allocated, freed; /* calls of the library's functions */
 
-void *__wrap_malloc(size_t length)
+void *__wrap_malloc(size_t size)
 {
     allocated++;
-    return __real_malloc(length);
+    return __real_malloc(size);
 }
 
 void __wrap_free(void *memory)

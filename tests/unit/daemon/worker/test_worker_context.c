@@ -9,17 +9,12 @@
 #include "tests/unit/open_descriptors.h"
 #include "tests/unit/own_directory.h"
 #include "tests/unit/own_segment.h"
+#include "tests/unit/wrapped.h"
 
 static struct config config;
 static struct segment segment;
 static struct worker_context context;
 static int until_failure; /* allocations; negative: none fails */
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_calloc(size_t count, size_t size)
 {

@@ -5,6 +5,7 @@
 
 #include "daemon/connection/listen_socket.h"
 #include "tests/test.h"
+#include "tests/unit/wrapped.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -13,14 +14,6 @@
 enum { IDS = 64 };
 
 static bool out_of_memory;
-
-/* Replaced by the linker: see wrap() in tests/unit/CMakeLists.txt. */
-/* NOLINTBEGIN(clang-diagnostic-reserved-identifier): names of the linker */
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-/* NOLINTEND(clang-diagnostic-reserved-identifier) */
 
 void *__wrap_realloc(void *memory, size_t size)
 {
