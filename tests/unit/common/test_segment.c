@@ -289,65 +289,38 @@ TEST_WITH(segment_of_another_user_is_refused, make_segment, remove_segment)
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
 }
 
-static void damage_magic(struct segment_header *header)
-{
-    header->magic ^= 1;
-}
-
-static void damage_major(struct segment_header *header)
-{
-    header->major++;
-}
-
-static void damage_total_size(struct segment_header *header)
-{
-    header->total_size += 4096;
-}
-
-static void damage_section_count(struct segment_header *header)
-{
-    header->section_count = SEGMENT_SECTIONS_MAX + 1;
-}
-
-static void damage_metric_count(struct segment_header *header)
-{
-    header->metric_count = UINT32_MAX;
-}
-
-static void damage_cache_entries(struct segment_header *header)
-{
-    header->cache_entries++;
-}
-
-static void damage_outcome_count(struct segment_header *header)
-{
-    header->outcome_count++;
-}
-
-static void damage_name(struct segment_header *header)
-{
-    memset(header->name, 'n', sizeof(header->name));
-}
-
 TEST(damaged_header_is_rejected)
 {
     static const struct {
-        void (*damage)(struct segment_header *header);
+        size_t field, size; /* of a member of struct segment_header */
+        uint64_t more;      /* added to it; 0: it is filled with letters */
         const char *said;
     } cases[] = {
-        {damage_magic, "not a webserverd segment"},
-        {damage_major, "major version"},
-        {damage_total_size, "damaged"},
-        {damage_section_count, "damaged"},
-        {damage_metric_count, "smaller"},
-        {damage_cache_entries, "too small"},
-        {damage_outcome_count, "too small"},
-        {damage_name, "damaged"},
+#define HEADER_FIELD(field)                                                                        \
+    offsetof(struct segment_header, field), sizeof(((struct segment_header *)0)->field)
+        {HEADER_FIELD(magic), 1, "not a webserverd segment"},
+        {HEADER_FIELD(major), 1, "major version"},
+        {HEADER_FIELD(total_size), 4096, "damaged"},
+        {HEADER_FIELD(section_count), SEGMENT_SECTIONS_MAX + 1 - SECTIONS, "damaged"},
+        {HEADER_FIELD(metric_count), UINT32_MAX - METRIC_COUNT, "smaller"},
+        {HEADER_FIELD(cache_entries), 1, "too small"},
+        {HEADER_FIELD(outcome_count), 1, "too small"},
+        {HEADER_FIELD(name), 0, "damaged"},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t value = 0;
+        char *field;
+
         make_segment(state);
-        cases[i].damage(segment_shared_header(&segment));
+        field = (char *)segment_shared_header(&segment) + cases[i].field;
+        if (cases[i].more == 0) {
+            memset(field, 'n', cases[i].size);
+        } else {
+            memcpy(&value, field, cases[i].size);
+            value += cases[i].more;
+            memcpy(field, &value, cases[i].size);
+        }
         segment_publish(&segment);
         assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
         if (strstr(why, cases[i].said) == NULL)
