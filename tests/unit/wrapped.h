@@ -111,8 +111,6 @@ int __wrap_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags
 int __real_accept4(int from, struct sockaddr *peer, socklen_t *length, int flags);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
 int __real_bind(int fd, const struct sockaddr *address, socklen_t length);
-int __wrap_listen(int fd, int backlog);
-int __real_listen(int fd, int backlog);
 int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *length);
 int __real_getsockname(int fd, struct sockaddr *address, socklen_t *length);
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t length);
