@@ -390,50 +390,6 @@ TEST(job_is_repeated_while_the_cache_shrinks)
 
 /* --- Variants --- */
 
-TEST_WITH(variant_is_chosen_by_accept_encoding, set_up_with_variants, tear_down)
-{
-    static const struct {
-        const char *value, *coding; /* coding NULL: not acceptable */
-    } cases[] = {
-        {"br", "br"},
-        {"gzip", "gzip"},
-        {"gz", ""},
-        {"br;q=0.5, gzip", "gzip"},
-        {"br, gzip", "br"},
-        {"zstd", ""},
-        {"", ""},
-        {"*;q=0", NULL},
-        {"*", "br"},
-        {"zstd, gzip;q=0.1", "gzip"},
-        {"identity, br;q=0", ""},
-        {"zstd, identity;q=0", NULL},
-    };
-    char lines[512];
-
-    for (int round = 0; round < 3; round++)
-        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-            const char *coding = cases[i].coding;
-
-            snprintf(lines, sizeof(lines), "Accept-Encoding: %s%*s%s\r\n", cases[i].value,
-                     round == 1 ? 200 : 0, "", round == 1 ? ",x" : "");
-            own_site_get("/a.txt", lines);
-            own_site_get("/a.txt", lines); /* the last value is remembered */
-            assert_int_equal(answer.status, coding == NULL ? 406 : 200);
-            assert_string_equal(own_site_field("Vary"), "Accept-Encoding");
-            if (coding == NULL)
-                continue;
-            snprintf(lines, sizeof(lines), coding[0] == '\0' ? "body of a" : "a in %s", coding);
-            assert_string_equal(answer.body, lines);
-            assert_string_equal(own_site_field("Content-Encoding"), coding);
-        }
-    own_site_get("/a.txt", "Accept-Encoding: br;q=0.5\r\nAccept-Encoding: gzip\r\n");
-    assert_string_equal(answer.body, "a in gzip");
-    own_site_get("/a.txt", "Accept-Encoding: br;q=0.5\r\n");
-    assert_string_equal(answer.body, "a in br");
-    own_site_get("/a.txt", "");
-    assert_string_equal(answer.body, "body of a");
-}
-
 TEST_WITH(variant_is_loaded_once, set_up_with_variants, tear_down)
 {
     own_site_get("/a.txt", "");
@@ -447,21 +403,6 @@ TEST_WITH(variant_is_loaded_once, set_up_with_variants, tear_down)
     own_site_put_text("a.txt.gz", "new in gzip");
     own_site_get("/a.txt", GZIP);
     assert_string_equal(answer.body, "new in gzip");
-}
-
-TEST_WITH(gzip_is_made_by_a_job_and_cached, set_up_with_variants, tear_down)
-{
-    static char text[8192];
-
-    memset(text, 'x', sizeof(text));
-    own_site_put("big.txt", text, sizeof(text));
-    own_site_get("/big.txt", "");
-    assert_int_equal(answer.body_length, sizeof(text));
-    expect_with("/big.txt", GZIP, 200, OUTCOME_OFFLOAD, 1);
-    assert_string_equal(own_site_field("Content-Encoding"), "gzip");
-    assert_true(answer.body_length < 100);
-    expect_with("/./big.txt", GZIP, 200, OUTCOME_HIT, 0);
-    assert_true(answer.body_length < 100);
 }
 
 /* Also when it appears, and disappears again, while its variant is cached. */
@@ -489,18 +430,6 @@ TEST_WITH(variant_alone_is_found_until_there_is_a_file, set_up_with_lone_variant
     own_site_remove("a.txt.br");
     pass(MAX_AGE_MS);
     assert_int_equal(own_site_get("/a.txt", br), 404);
-}
-
-TEST_WITH(gzip_that_is_not_smaller_is_not_made_again, set_up_with_variants, tear_down)
-{
-    own_site_get("/dense.txt", "");
-    for (int i = 0; i < 2; i++) {
-        own_site_get("/dense.txt", GZIP);
-        assert_int_equal(answer.status, 200);
-        assert_int_equal(answer.waits, i == 0);
-        assert_string_equal(own_site_field("Content-Encoding"), "");
-    }
-    expect_with("/dense.txt", "Accept-Encoding: gzip, identity;q=0\r\n", 406, OUTCOME_ERROR, 0);
 }
 
 TEST_WITH(without_a_job_another_coding_is_sent, set_up_with_variants, tear_down)

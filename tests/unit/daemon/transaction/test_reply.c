@@ -1,7 +1,4 @@
-/*
- * How responses are composed, from outside: ranges, preconditions, errors, and whether a connection
- * persists.
- */
+/* How responses are composed, from outside: dates, types, and whether a connection persists. */
 #include "tests/unit/own_site.h"
 
 #include <fcntl.h>
@@ -18,13 +15,8 @@ static bool covers_own(const struct client *client, struct span host)
 
 static int set_up(void **state)
 {
-    char path[64];
-
     (void)state;
     own_site_make();
-    snprintf(path, sizeof(path), "%s/www/errors", own_directory);
-    assert_int_equal(mkdir(path, 0755), 0);
-    own_site_put_text("errors/404.html", "own page");
     own_site_put_text("a.txt", "body of a");
     own_site_open(
         "[cache]\nprecompressed = off\n[connections]\nkeepalive_requests = 4\n"
@@ -48,33 +40,6 @@ static void expect_field(const char *name, const char *value)
 {
     if (strcmp(own_site_field(name), value) != 0)
         fail_msg("%s: %s, not %s\n%s", name, own_site_field(name), value, answer.head);
-}
-
-TEST(ranges_and_preconditions_select_the_response)
-{
-    static const struct {
-        const char *lines;
-        int status;
-        const char *field, *value, *body;
-    } cases[] = {
-        {"", 200, "Content-Length", "9", "body of a"},
-        {"Range: bytes=0-3\r\n", 206, "Content-Range", "bytes 0-3/9", "body"},
-        {"Range: bytes=-1\r\n", 206, "Content-Type", "text/plain; charset=utf-8", "a"},
-        {"Range: bytes=-1\r\nIf-Range: \"x\"\r\n", 200, "Content-Range", "", "body of a"},
-        {"Range: bytes=99-\r\n", 416, "Content-Range", "bytes */9", NULL},
-        {"If-None-Match: *\r\n", 304, "Content-Length", "", ""},
-        {"If-None-Match: \"x\"\r\n", 200, "X-Own", "yes", "body of a"},
-        {"If-Match: \"x\"\r\n", 412, "Cache-Control", "no-store", NULL},
-        {"If-Match: \"x\"\r\n", 412, "X-Own", "yes", NULL},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        own_site.client.requests = 0;
-        assert_int_equal(own_site_get("/a.txt", cases[i].lines), cases[i].status);
-        expect_field(cases[i].field, cases[i].value);
-        if (cases[i].body != NULL)
-            assert_string_equal(answer.body, cases[i].body);
-    }
 }
 
 static void date_file(const char *name, int64_t seconds)
@@ -132,47 +97,6 @@ TEST(type_may_depend_on_the_path)
     expect_field("Content-Type", "application/octet-stream");
     assert_int_equal(own_site_get("/README/none", ""), 404);
     expect_field("Content-Type", "text/html; charset=utf-8");
-}
-
-TEST(several_ranges_are_parts)
-{
-    char length[16];
-
-    assert_int_equal(own_site_get("/a.txt", "Range: bytes=0-0,5-6\r\n"), 206);
-    assert_memory_equal(own_site_field("Content-Type"), "multipart/byteranges; boundary=", 31);
-    snprintf(length, sizeof(length), "%zu", answer.body_length);
-    expect_field("Content-Length", length);
-    expect_field("X-Own", "yes");
-    assert_non_null(strstr(answer.body, "Content-Range: bytes 0-0/9\r\n\r\nb\r\n"));
-    assert_non_null(strstr(answer.body, "Content-Range: bytes 5-6/9\r\n\r\nof\r\n"));
-}
-
-/* The client that sends If-Range has the other fields. */
-TEST(part_for_if_range_repeats_only_validators)
-{
-    char lines[256];
-
-    own_site_get("/a.txt", "");
-    snprintf(lines, sizeof(lines), "Range: bytes=0-3\r\nIf-Range: %s\r\n", own_site_field("ETag"));
-    assert_int_equal(own_site_get("/a.txt", lines), 206);
-    expect_field("Content-Type", "");
-    expect_field("X-Own", "yes");
-}
-
-TEST(errors_have_a_page_and_the_fields_they_need)
-{
-    assert_int_equal(own_site_get("/none", ""), 404);
-    assert_string_equal(answer.body, "own page");
-    expect_field("Content-Length", "8");
-    expect_field("Cache-Control", "");
-    assert_int_equal(own_site_request("HEAD /none HTTP/1.1\r\nHost: own\r\n"), 404);
-    assert_string_equal(answer.body, "");
-    expect_field("Content-Length", "8");
-    assert_int_equal(own_site_request("DELETE /a.txt HTTP/1.1\r\nHost: own\r\n"), 405);
-    expect_field("Allow", "GET, HEAD, OPTIONS");
-    assert_non_null(strstr(answer.body, "405 Method Not Allowed"));
-    assert_int_equal(own_site_metric(METRIC_cache_hits), 0);
-    assert_int_equal(own_site_metric(METRIC_cache_misses), 2); /* of the missing file */
 }
 
 TEST(connection_closes_after_its_last_request)
