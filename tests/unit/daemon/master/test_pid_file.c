@@ -481,20 +481,6 @@ TEST(stopped_process_is_killed_at_once)
     assert_non_null(strstr(last_event(&scene.events), "is stopped: killing it"));
 }
 
-/* Its parent does not reap it. */
-TEST(zombie_of_a_master_holds_nothing)
-{
-    siginfo_t info;
-
-    hold_lock();
-    release_lock();
-    kill(scene.child, SIGKILL);
-    assert_int_equal(waitid(P_PID, (id_t)scene.child, &info, WEXITED | WNOWAIT), 0);
-    expect_acquired();
-    assert_int_equal(scene.now_ns, 0);
-    assert_int_equal(event_count(&scene.events), 0);
-}
-
 TEST(process_with_a_reused_pid_is_not_killed)
 {
     fork_child();
@@ -618,33 +604,6 @@ static void end_its_master(void)
     segment_shared_header(&scene.segment)->start_ticks++;
 }
 
-TEST(segment_of_a_live_server_is_kept)
-{
-    static const uint64_t silent_s[] = {0, 60};
-
-    make_segment();
-    for (size_t i = 0; i < ARRAY_LENGTH(silent_s); i++) {
-        char pid[32];
-
-        scene.now_ns = silent_s[i] * NS_PER_S;
-        expect_refusal("and another run_dir; use another name");
-        snprintf(pid, sizeof(pid), "with pid %d and", (int)getpid());
-        expect_reason(pid);
-        assert_true(segment_exists());
-        assert_false(exists(scene.pid_file.path));
-    }
-    assert_int_equal(scene.salvage.count, 0);
-}
-
-TEST(lines_of_a_dead_server_are_kept_and_its_segment_removed)
-{
-    make_segment();
-    end_its_master();
-    expect_acquired();
-    assert_true(scene.salvage.count > 0);
-    assert_false(segment_exists());
-}
-
 TEST(segment_of_a_stopped_server_is_removed)
 {
     make_segment();
@@ -713,26 +672,12 @@ TEST(segment_of_a_dead_server_that_cannot_be_removed_is_an_error)
 
 /* --- The control socket of another instance --- */
 
-TEST(socket_of_a_dead_server_is_removed)
-{
-    make_socket();
-    expect_acquired();
-    assert_false(exists(scene.socket_path));
-}
-
 TEST(socket_of_a_live_server_is_kept)
 {
     run_master(REPLIES);
     expect_refusal("another server uses the control socket");
     assert_true(exists(scene.socket_path));
     assert_false(exists(scene.path));
-}
-
-TEST(file_in_place_of_the_socket_is_kept)
-{
-    write_file(scene.socket_path, "text");
-    expect_refusal("the file exists and is not a socket");
-    expect_file(scene.socket_path, "text");
 }
 
 /* Only root can play the other user. */
