@@ -42,26 +42,6 @@ void stage_console_as_nobody(int rows, int columns);
 /* Waits until all TEXTS are on the screen; fails with the first one missing. */
 void stage_shows(const char *const *texts, size_t count);
 
-#define ASSERT_SHOWS(...)                                                                          \
-    do {                                                                                           \
-        static const char *const texts_[] = {__VA_ARGS__};                                         \
-        stage_shows(texts_, sizeof(texts_) / sizeof(texts_[0]));                                   \
-    } while (0)
-
-/* Types KEYS, then waits for the texts after it. */
-#define TYPE_SHOWS(keys, ...)                                                                      \
-    do {                                                                                           \
-        terminal_type(terminal, keys);                                                             \
-        ASSERT_SHOWS(__VA_ARGS__);                                                                 \
-    } while (0)
-
-/* Types KEYS, then waits until TEXT is no longer on the screen. */
-#define TYPE_HIDES(keys, text)                                                                     \
-    do {                                                                                           \
-        terminal_type(terminal, keys);                                                             \
-        assert_true(terminal_shows_no_more(terminal, text));                                       \
-    } while (0)
-
 /* Waits for the console to exit, and checks that it restored the terminal. */
 void stage_ended_well(void);
 

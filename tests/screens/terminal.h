@@ -53,6 +53,29 @@ void terminal_take(struct terminal *terminal);
 bool terminal_shows(struct terminal *terminal, const char *text);
 bool terminal_shows_no_more(struct terminal *terminal, const char *text);
 
+/* For a test whose terminal is the variable `terminal`: waits for each text. */
+#define ASSERT_SHOWS(...)                                                                          \
+    do {                                                                                           \
+        static const char *const texts_[] = {__VA_ARGS__};                                         \
+                                                                                                   \
+        for (size_t i_ = 0; i_ < sizeof(texts_) / sizeof(texts_[0]); i_++)                         \
+            assert_true(terminal_shows(terminal, texts_[i_]));                                     \
+    } while (0)
+
+/* Types KEYS, then waits for the texts after it. */
+#define TYPE_SHOWS(keys, ...)                                                                      \
+    do {                                                                                           \
+        terminal_type(terminal, keys);                                                             \
+        ASSERT_SHOWS(__VA_ARGS__);                                                                 \
+    } while (0)
+
+/* Types KEYS, then waits until TEXT is no longer on the screen. */
+#define TYPE_HIDES(keys, text)                                                                     \
+    do {                                                                                           \
+        terminal_type(terminal, keys);                                                             \
+        assert_true(terminal_shows_no_more(terminal, text));                                       \
+    } while (0)
+
 /* Waits for the program to exit; returns its wait status, or -1 at the deadline. */
 int terminal_wait_end(struct terminal *terminal);
 

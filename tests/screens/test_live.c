@@ -51,12 +51,6 @@ static void end(struct server *server)
     server_stop(server);
 }
 
-static void assert_shows(const char *text)
-{
-    if (!terminal_shows(terminal, text))
-        fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
-}
-
 /* Clears the next field of the form and enters TEXT. */
 static void fill_in(const char *text)
 {
@@ -71,25 +65,20 @@ TEST(load_run_counts_agree_at_both_ends)
     struct server *server = *state;
 
     start_console(server, "load", 40, 120);
-    assert_shows("r runs");
+    ASSERT_SHOWS("r runs");
     fill_in("7"); /* connections */
-    assert_shows("connections  7");
+    ASSERT_SHOWS("connections  7");
     fill_in("3000"); /* requests */
-    assert_shows("requests     3000");
+    ASSERT_SHOWS("requests     3000");
     fill_in(""); /* duration */
-    assert_shows("duration     -");
-    terminal_type(terminal, "r");
-    assert_shows("Run load with 7 connections, 3000 requests against the server on this screen?");
-    terminal_type(terminal, "n");
-    assert_true(terminal_shows_no_more(terminal, "Run load"));
+    ASSERT_SHOWS("duration     -");
+    TYPE_SHOWS("r",
+               "Run load with 7 connections, 3000 requests against the server on this screen?");
+    TYPE_HIDES("n", "Run load");
     assert_int_equal(server_metric(server, "requests"), 0);
-    terminal_type(terminal, "r" AGREE);
-    assert_shows("3000 responses = 3000 counted by the server");
-    assert_shows("latency p99");
+    TYPE_SHOWS("r" AGREE, "3000 responses = 3000 counted by the server", "latency p99");
     assert_int_equal(server_metric(server, "requests"), 3000);
-    terminal_type(terminal, "v");
-    assert_shows("7 connections, 3000 requests");
-    assert_shows("COUNTS");
+    TYPE_SHOWS("v", "7 connections, 3000 requests", "COUNTS");
     terminal_save(terminal, "load-past-120x40");
     end(server);
 }
@@ -99,20 +88,13 @@ TEST(running_load_is_changed_marked_and_stopped)
     struct server *server = *state;
 
     start_console(server, "load", 50, 120);
-    assert_shows("r runs");
-    terminal_type(terminal, "nr" AGREE); /* the first preset: a steady rate */
-    assert_shows("running");
-    assert_shows("client");
-    terminal_type(terminal, "+" AGREE);
-    assert_shows("serving threads per worker changed from 1 to 2");
-    terminal_type(terminal, "e");
-    assert_shows("change the run");
-    terminal_type(terminal, "\x15rate 300\r");
-    assert_shows("client: 300/s, 50 connections");
+    ASSERT_SHOWS("r runs");
+    TYPE_SHOWS("nr" AGREE, "running", "client"); /* the first preset: a steady rate */
+    TYPE_SHOWS("+" AGREE, "serving threads per worker changed from 1 to 2");
+    TYPE_SHOWS("e", "change the run");
+    TYPE_SHOWS("\x15rate 300\r", "client: 300/s, 50 connections");
     assert_true(terminal_shows_no_more(terminal, "answered 0 "));
-    terminal_type(terminal, "x");
-    assert_shows("counted by the server");
-    assert_shows("done");
+    TYPE_SHOWS("x", "counted by the server", "done");
     end(server);
 }
 
@@ -139,10 +121,9 @@ TEST(past_seconds_have_processes_and_threads)
     struct server *server = *state;
 
     start_console(server, "overview", 50, 120);
-    assert_shows("logger: 0");
+    ASSERT_SHOWS("logger: 0");
     WAIT_UNTIL(past_shows(2, "logger: 0", ""));
-    terminal_type(terminal, "2");
-    assert_shows("[2 threads]");
+    TYPE_SHOWS("2", "[2 threads]");
     WAIT_UNTIL(past_shows(1, "\n  0.0 ", "%"));
     end(server);
 }
@@ -152,15 +133,11 @@ TEST(failed_load_run_reports_reason)
     struct server *server = *state;
 
     start_console(server, "load", 24, 80);
-    assert_shows("r runs");
-    terminal_type(terminal, "\r"); /* the target */
-    assert_shows("target:");
-    terminal_type(terminal, "http://nowhere.invalid/\r");
-    assert_shows("http://nowhere.invalid/");
-    terminal_type(terminal, "r");
-    assert_shows("against http://nowhere.invalid/?");
-    terminal_type(terminal, AGREE);
-    assert_shows("done");
+    ASSERT_SHOWS("r runs");
+    TYPE_SHOWS("\r", "target:"); /* the target */
+    TYPE_SHOWS("http://nowhere.invalid/\r", "http://nowhere.invalid/");
+    TYPE_SHOWS("r", "against http://nowhere.invalid/?");
+    TYPE_SHOWS(AGREE, "done");
     end(server);
 }
 
@@ -169,18 +146,15 @@ TEST(long_reply_opens_page)
     struct server *server = *state;
 
     start_console(server, "overview", 24, 80);
-    assert_shows(" total");
-    terminal_type(terminal, ":status\r");
-    assert_shows("wanted  actual");
-    assert_shows("Esc closes");
+    ASSERT_SHOWS(" total");
+    TYPE_SHOWS(":status\r", "wanted  actual", "Esc closes");
     terminal_resize(terminal, 12, 60);
-    assert_shows("PgUp PgDn");
+    ASSERT_SHOWS("PgUp PgDn");
     terminal_type(terminal, "q"); /* closes the page, not the console */
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
-    terminal_type(terminal, ":help threads\r"); /* one line: in the foot */
-    assert_shows("threads [N]");
+    TYPE_SHOWS(":help threads\r", "threads [N]"); /* one line: in the foot */
     terminal_type(terminal, ":view threds\r");
-    assert_shows("unknown view 'threds'; did you mean"); /* continued on the next line */
+    ASSERT_SHOWS("unknown view 'threds'; did you mean"); /* continued on the next line */
     end(server);
 }
 
@@ -209,21 +183,15 @@ TEST(file_is_checked_before_reload)
     struct server *server = *state;
 
     start_console(server, "config", 40, 120);
-    assert_shows("workers.processes");
-    assert_shows("  default "); /* the origins have arrived */
-    terminal_type(terminal, "c");
-    assert_shows("the file is valid");
+    ASSERT_SHOWS("workers.processes");
+    ASSERT_SHOWS("  default "); /* the origins have arrived */
+    TYPE_SHOWS("c", "the file is valid");
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
-    terminal_type(terminal, "r");
-    assert_shows("Reload the file? Values set by commands return");
-    terminal_type(terminal, AGREE);
-    assert_shows("has no key 'threeds'");
-    assert_shows("did you mean 'threads'?");
-    assert_shows("the server keeps its configuration");
+    TYPE_SHOWS("r", "Reload the file? Values set by commands return");
+    TYPE_SHOWS(AGREE, "has no key 'threeds'", "did you mean 'threads'?",
+               "the server keeps its configuration");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
-    terminal_type(terminal, "r" AGREE);
-    assert_shows("reloaded; changed: workers.threads");
-    assert_shows("threads 4 of 4");
+    TYPE_SHOWS("r" AGREE, "reloaded; changed: workers.threads", "threads 4 of 4");
     end(server);
 }
 
@@ -232,23 +200,15 @@ TEST(cache_policy_size_and_purge_take_effect)
     struct server *server = *state;
 
     start_console(server, "cache", 24, 80);
-    terminal_type(terminal, "n");
-    assert_shows("Set the eviction policy of the caches to lru?");
-    terminal_type(terminal, AGREE);
-    assert_shows("policy lru");
-    assert_shows("sieve -> ");
-    terminal_type(terminal, "e");
-    assert_shows("cache size of each worker");
-    terminal_type(terminal, "\x15"
-                            "32M\r");
-    assert_shows("Set the cache memory of each worker to 32M? It is ");
-    terminal_type(terminal, AGREE);
-    assert_shows("32M in each worker");
+    TYPE_SHOWS("n", "Set the eviction policy of the caches to lru?");
+    TYPE_SHOWS(AGREE, "policy lru", "sieve -> ");
+    TYPE_SHOWS("e", "cache size of each worker");
+    TYPE_SHOWS("\x15"
+               "32M\r",
+               "Set the cache memory of each worker to 32M? It is ");
+    TYPE_SHOWS(AGREE, "32M in each worker");
     terminal_type(terminal, "x" AGREE);
-    terminal_type(terminal, "9");
-    assert_shows("commands of this console");
-    assert_shows("cache-flush");
-    assert_shows("cache-size 32M");
+    TYPE_SHOWS("9", "commands of this console", "cache-flush", "cache-size 32M");
     end(server);
 }
 
@@ -258,17 +218,13 @@ TEST(only_row_is_edited)
     struct server *server = *state;
 
     start_console(server, "config", 24, 80);
-    assert_shows("workers.processes");
-    assert_shows("  default ");
-    terminal_type(terminal, "/key:log.level\r");
-    assert_shows("1 of ");
-    terminal_type(terminal, "e");
-    assert_shows("log.level: ");
-    terminal_type(terminal, "\x15"
-                            "warn\r");
-    assert_shows("Set the minimum level of the error log to warn? It is info.");
-    terminal_type(terminal, AGREE);
-    assert_shows("warn ");
+    ASSERT_SHOWS("workers.processes", "  default ");
+    TYPE_SHOWS("/key:log.level\r", "1 of ");
+    TYPE_SHOWS("e", "log.level: ");
+    TYPE_SHOWS("\x15"
+               "warn\r",
+               "Set the minimum level of the error log to warn? It is info.");
+    TYPE_SHOWS(AGREE, "warn ");
     end(server);
 }
 
@@ -277,17 +233,12 @@ TEST(leaving_asks_during_a_load_run)
     struct server *server = *state;
 
     start_console(server, "load", 40, 120);
-    assert_shows("r runs");
-    terminal_type(terminal, "nr" AGREE);
-    assert_shows("running");
-    terminal_type(terminal, "q");
-    assert_shows("A load run is in progress. Stop it and leave?");
-    terminal_type(terminal, "n");
-    assert_true(terminal_shows_no_more(terminal, "Stop it and leave?"));
-    terminal_type(terminal, "I");
-    assert_shows("Stop it and leave?");
-    terminal_type(terminal, "ny");
-    assert_true(terminal_shows_no_more(terminal, "Stop it and leave?"));
+    ASSERT_SHOWS("r runs");
+    TYPE_SHOWS("nr" AGREE, "running");
+    TYPE_SHOWS("q", "A load run is in progress. Stop it and leave?");
+    TYPE_HIDES("n", "Stop it and leave?");
+    TYPE_SHOWS("I", "Stop it and leave?");
+    TYPE_HIDES("ny", "Stop it and leave?");
     terminal_type(terminal, "q" AGREE);
     assert_true(WIFEXITED(terminal_wait_end(terminal)));
     end(server);
@@ -303,21 +254,15 @@ TEST(names_beyond_ascii_are_readable)
     http_expect(server_port(server), "/caf%C3%A9.html", 200);
     http_expect(server_port(server), target, 404);
     start_console(server, "log", 24, 80);
-    assert_shows("GET /caf\xc3\xa9.ht");
-    assert_shows("GET /aaa");
+    ASSERT_SHOWS("GET /caf\xc3\xa9.ht", "GET /aaa");
     terminal_type(terminal, "k\r"); /* the details of the long one */
-    assert_shows("2014 bytes; the rest is not shown");
-    assert_shows("Esc closes"); /* drawn last: the next key is not a part of Alt */
-    terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
-    terminal_type(terminal, "4");
-    assert_shows("/caf\xc3\xa9.html");
-    terminal_type(terminal, "/caf\r");
-    assert_shows("1 of ");
-    terminal_type(terminal, "d");
-    assert_shows("from the caches?");
-    terminal_type(terminal, AGREE);
-    assert_shows("dropped 1");
+    ASSERT_SHOWS("2014 bytes; the rest is not shown");
+    ASSERT_SHOWS("Esc closes"); /* drawn last: the next key is not a part of Alt */
+    TYPE_HIDES("\x1b", "Esc closes");
+    TYPE_SHOWS("4", "/caf\xc3\xa9.html");
+    TYPE_SHOWS("/caf\r", "1 of ");
+    TYPE_SHOWS("d", "from the caches?");
+    TYPE_SHOWS(AGREE, "dropped 1");
     end(server);
 }
 
@@ -326,22 +271,14 @@ TEST(offload_threads_keep_their_minimum)
     struct server *server = *state;
 
     start_console(server, "threads", 40, 120);
-    terminal_type(terminal, ":offload-threads 2-4\r");
-    assert_shows("Reduce the offload threads per worker from 8 to 2-4?");
-    terminal_type(terminal, AGREE);
-    assert_shows("(2-4 in each)");
-    terminal_type(terminal, "o" AGREE);
-    assert_shows("(2-5 in each)");
-    terminal_type(terminal, "O");
-    assert_shows("Reduce the offload threads per worker from 5 to 2-4?");
-    terminal_type(terminal, AGREE);
-    assert_shows("(2-4 in each)");
-    terminal_type(terminal, "O" AGREE);
-    assert_shows("(2-3 in each)");
-    terminal_type(terminal, "O" AGREE);
-    assert_shows("(2 in each)");
-    terminal_type(terminal, "o" AGREE);
-    assert_shows("(3 in each)");
+    TYPE_SHOWS(":offload-threads 2-4\r", "Reduce the offload threads per worker from 8 to 2-4?");
+    TYPE_SHOWS(AGREE, "(2-4 in each)");
+    TYPE_SHOWS("o" AGREE, "(2-5 in each)");
+    TYPE_SHOWS("O", "Reduce the offload threads per worker from 5 to 2-4?");
+    TYPE_SHOWS(AGREE, "(2-4 in each)");
+    TYPE_SHOWS("O" AGREE, "(2-3 in each)");
+    TYPE_SHOWS("O" AGREE, "(2 in each)");
+    TYPE_SHOWS("o" AGREE, "(3 in each)");
     end(server);
 }
 
@@ -350,16 +287,11 @@ TEST(workers_are_added_and_drained)
     struct server *server = *state;
 
     start_console(server, "threads", 40, 120);
-    terminal_type(terminal, ":restart x\r"); /* invalid: no confirmation */
-    assert_shows("not done: ");
-    assert_shows("workers 2 of 2");
-    terminal_type(terminal, "w" AGREE);
-    assert_shows("workers 3 of 3");
+    TYPE_SHOWS(":restart x\r", "not done: ", "workers 2 of 2"); /* invalid: no confirmation */
+    TYPE_SHOWS("w" AGREE, "workers 3 of 3");
     terminal_type(terminal, "\x1bOB"); /* worker 0 */
-    terminal_type(terminal, "d");
-    assert_shows("Drain worker 0?");
-    terminal_type(terminal, AGREE);
-    assert_shows("workers 2 of 2");
+    TYPE_SHOWS("d", "Drain worker 0?");
+    TYPE_SHOWS(AGREE, "workers 2 of 2");
     end(server);
 }
 
@@ -377,16 +309,16 @@ TEST(idle_server_says_what_to_do)
     struct server *server = *state;
 
     start_console(server, "overview", 24, 80);
-    assert_shows("no requests yet: 7 runs load, L plays a guided scenario");
+    ASSERT_SHOWS("no requests yet: 7 runs load, L plays a guided scenario");
     for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
         terminal_type(terminal, empty[i].key);
-        assert_shows(empty[i].tab);
-        assert_shows(empty[i].keys);
+        assert_true(terminal_shows(terminal, empty[i].tab));
+        assert_true(terminal_shows(terminal, empty[i].keys));
         assert_null(strstr(terminal_line(terminal, 23), "Enter"));
     }
     terminal_type(terminal, "1");
     terminal_resize(terminal, 10, 40);
-    assert_shows("no requests yet: 7 load, L scenarios");
+    ASSERT_SHOWS("no requests yet: 7 load, L scenarios");
     end(server);
 }
 
@@ -397,12 +329,12 @@ TEST(stopped_worker_is_named)
     pid_t workers[2];
 
     start_console(server, "overview", 24, 80);
-    assert_shows("  healthy");
+    ASSERT_SHOWS("  healthy");
     assert_int_equal(server_workers(server, workers, 2), 2);
     server_signal(workers[0], SIGSTOP);
-    assert_shows("does not run (stopped): 2 threads");
+    ASSERT_SHOWS("does not run (stopped): 2 threads");
     server_signal(workers[0], SIGCONT);
-    assert_shows("  healthy");
+    ASSERT_SHOWS("  healthy");
     end(server);
 }
 
@@ -446,12 +378,11 @@ TEST(full_connection_queue_is_named)
     server_start(server, "workers.model=pool", "workers.processes=1", "workers.threads=1",
                  "workers.connection_queue=3", NULL);
     start_console(server, "threads", 24, 120);
-    assert_shows("  healthy");
+    ASSERT_SHOWS("  healthy");
     for (int i = 0; i < 1 + PLACES; i++)
         request_unread(server, &client[i], "/", 1);
     assert_named("connection queue full: the oldest waits ");
-    terminal_type(terminal, ":queue drop-tail\r" AGREE);
-    assert_shows("drop-tail");
+    TYPE_SHOWS(":queue drop-tail\r" AGREE, "drop-tail");
     for (int i = 1 + PLACES; i < CLIENTS; i++)
         request_unread(server, &client[i], "/", 1);
     assert_named("/s dropped");
@@ -487,7 +418,7 @@ TEST(health_line_names_the_cause)
     server_stop(server);
     start_with_slow_jobs(server);
     start_console(server, "overview", 24, 160);
-    assert_shows("  healthy");
+    ASSERT_SHOWS("  healthy");
     /* Three clients always have a job each, in a queue for three. */
     for (int i = 0; i < SLOW; i++)
         request_unread(server, &slow_client[i], slow, i < 3 ? 1000 : 1);
