@@ -25,6 +25,7 @@ enum {
     PANEL_COLUMN = 80,
     PANEL_BYTES = 8192,
     MOST_KEYS = 12,
+    STEPS_MOST = 6, /* with the end */
     NAME_BYTES = 64,
 };
 
@@ -50,12 +51,6 @@ static int tear_down(void **state)
     terminal = NULL;
     scratch_remove(directory);
     return 0;
-}
-
-static void assert_shows(const char *text)
-{
-    if (!terminal_shows(terminal, text))
-        fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
 }
 
 /* The stored panels have numbers of the default time, and of real work. */
@@ -94,7 +89,7 @@ static void find_instance(void)
     DIR *list;
     const struct dirent *entry;
 
-    assert_shows(": to do");
+    ASSERT_SHOWS(": to do");
     list = opendir(directory);
     assert_non_null(list);
     while ((entry = readdir(list)) != NULL)
@@ -268,198 +263,133 @@ static void do_step(const struct step *step, int number, int count)
     char title[32];
 
     snprintf(title, sizeof(title), "%d of %d: to do", number, count);
-    assert_shows(title);
+    assert_true(terminal_shows(terminal, title));
     for (size_t i = 0; i + 1 < MOST_KEYS && step->keys[i] != NULL; i += 2) {
         terminal_type(terminal, step->keys[i]);
         if (step->keys[i + 1][0] != '\0')
-            assert_shows(step->keys[i + 1]);
+            assert_true(terminal_shows(terminal, step->keys[i + 1]));
     }
     snprintf(title, sizeof(title), "%d of %d: done", number, count);
-    assert_shows(title);
+    assert_true(terminal_shows(terminal, title));
     if (step->seen != NULL)
-        assert_shows(step->seen);
+        assert_true(terminal_shows(terminal, step->seen));
 }
 
-/* Plays all steps, then quits from the menu. */
-static void play_whole(const char *name, const struct step *steps, int count)
+/* The steps of each scenario, up to one without keys. */
+static struct play {
+    const char *name;
+    struct step steps[STEPS_MOST];
+} plays[] = {
+    {"starvation",
+     {
+         {{"2", "offload"}, "queued jobs"},
+         {{"+++" AGREE, "threads 4 of 4"}, "responses 2xx/s"},
+         {{"ooo" AGREE, ""}, "mean wait"},
+         {{"O", "from 4 to 3?", AGREE, "", "L", ""}, "Starvation"},
+     }},
+    {"stalled",
+     {
+         {{"2", ""}, "connections"},
+         {{"L", ""}, "No effect on the"},
+         {{"L", ""}, "Nothing is answered"},
+         {{"8", "-o 1", "r" AGREE, ""}, "served again"},
+         {{"L", ""}, "cheap, not free"},
+     }},
+    {"thrash",
+     {
+         {{"4", ""}, "hit ratio"},
+         {{"n" AGREE, "lru -> "}, "Still none."},
+         {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r" AGREE, "2M in each worker"},
+          ", now 100%"},
+         {{"L", ""}, "crawler"},
+         {{"n" AGREE, "lru -> "}, "More hits"},
+     }},
+    {"backpressure",
+     {
+         {{"2", ""}, "when_full = wait"},
+         {{"8", "-o 1", "r" AGREE, "reloaded; changed: log.when_full"}, "log dropped/s"},
+         {{"L", ""}, "no third answer"},
+     }},
+    {"overload",
+     {
+         {{"3", ""}, "mean wait"},
+         {{"L", ""}, "responses 503/s"},
+         {{":ratelimit on\r" AGREE, ""}, "responses 429/s"},
+         {{":ratelimit off\r" AGREE, "", "ooo" AGREE, ""}, "cores"},
+     }},
+    {"crash",
+     {
+         {{"2", ""}, "workers died"},
+         {{"\x1bOB" /* Down */, "", "r", "Restart worker", AGREE, ""}, "No request failed"},
+         {{"L", ""}, "recovery time"},
+         {{"9", ""}, "isolate"},
+     }},
+    {"pool",
+     {
+         {{"2", ""}, "4 clients are served"},
+         {{"++" AGREE, "(6 in each)"}, "the 13th client"},
+         {{"8", "-o 1", "r" AGREE, ""}, "All 12 are served"},
+         {{"8", "-o 1", "r" AGREE, ""}, "One thread serves all 12"},
+     }},
+    {"sff",
+     {
+         {{"2", ""}, "For large ones."},
+         {{":queue sff\r" AGREE, ""}, "Small files win"},
+         {{"L", ""}, "Now the large ones"},
+     }},
+    {"full",
+     {
+         {{"2", ""}, "B: blocked"},
+         {{":queue drop-tail\r" AGREE, ""}, "dropped/s"},
+         {{":queue drop-head\r" AGREE, ""}, "The oldest pays"},
+         {{":queue drop-random\r" AGREE, ""}, "Chance pays"},
+     }},
+    {"race",
+     {
+         {{"2", ""}, "Nearly all are lost"},
+         {{":fault off\r", ""}, "None is lost"},
+     }},
+    {"convoy",
+     {
+         {{"2", ""}, "of one, about"},
+         {{":fault off\r", ""}, "All four work"},
+     }},
+    {"deadlock",
+     {
+         {{"2", ""}, "They wait for each other"},
+         {{":fault on\r", ""}, "a deadlock?"},
+         {{":fault off\r", ""}, "No. The order matters"},
+     }},
+    {"sharing",
+     {
+         {{"2", ""}, "writes the shared line"},
+         {{":fault off\r", ""}, "writes its own line"},
+     }},
+};
+
+/* Plays all steps of the scenario in STATE, then quits from the menu. */
+static void play_whole(void **state)
 {
-    const struct lab_scenario *scenario = lab_scenario_named(name);
+    const struct play *wanted = *state;
+    const struct lab_scenario *scenario = lab_scenario_named(wanted->name);
+    int count = lab_scenario_steps(scenario);
     char save[NAME_BYTES];
 
-    play(name, ROWS, COLUMNS);
-    assert_int_equal(lab_scenario_steps(scenario), count);
+    assert_in_range(count, 1, STEPS_MOST - 1);
+    play(wanted->name, ROWS, COLUMNS);
     for (int i = 0; i < count; i++) {
-        do_step(&steps[i], i + 1, count);
+        assert_non_null(wanted->steps[i].keys[0]);
+        do_step(&wanted->steps[i], i + 1, count);
         check_panel(scenario, i + 1);
-        snprintf(save, sizeof(save), "lab-%s-%d", name, i + 1);
+        snprintf(save, sizeof(save), "lab-%s-%d", wanted->name, i + 1);
         terminal_save(terminal, save);
         terminal_type(terminal, "L");
     }
-    assert_shows("Select one:");
+    assert_null(wanted->steps[count].keys[0]);
+    ASSERT_SHOWS("Select one:");
     check_no_instance();
     terminal_type(terminal, "q");
     end(0);
-}
-
-static void starvation(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", "offload"}, "queued jobs"},
-        {{"+++" AGREE, "threads 4 of 4"}, "responses 2xx/s"},
-        {{"ooo" AGREE, ""}, "mean wait"},
-        {{"O", "from 4 to 3?", AGREE, "", "L", ""}, "Starvation"},
-    };
-
-    (void)state;
-    play_whole("starvation", steps, 4);
-}
-
-static void stalled(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "connections"},         {{"L", ""}, "No effect on the"},
-        {{"L", ""}, "Nothing is answered"}, {{"8", "-o 1", "r" AGREE, ""}, "served again"},
-        {{"L", ""}, "cheap, not free"},
-    };
-
-    (void)state;
-    play_whole("stalled", steps, 5);
-}
-
-static void thrash(void **state)
-{
-    static const struct step steps[] = {
-        {{"4", ""}, "hit ratio"},
-        {{"n" AGREE, "lru -> "}, "Still none."},
-        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r" AGREE, "2M in each worker"},
-         ", now 100%"},
-        {{"L", ""}, "crawler"},
-        {{"n" AGREE, "lru -> "}, "More hits"},
-    };
-
-    (void)state;
-    play_whole("thrash", steps, 5);
-}
-
-static void backpressure(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "when_full = wait"},
-        {{"8", "-o 1", "r" AGREE, "reloaded; changed: log.when_full"}, "log dropped/s"},
-        {{"L", ""}, "no third answer"},
-    };
-
-    (void)state;
-    play_whole("backpressure", steps, 3);
-}
-
-static void overload(void **state)
-{
-    static const struct step steps[] = {
-        {{"3", ""}, "mean wait"},
-        {{"L", ""}, "responses 503/s"},
-        {{":ratelimit on\r" AGREE, ""}, "responses 429/s"},
-        {{":ratelimit off\r" AGREE, "", "ooo" AGREE, ""}, "cores"},
-    };
-
-    (void)state;
-    play_whole("overload", steps, 4);
-}
-
-static void crash(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "workers died"},
-        {{"\x1bOB" /* Down */, "", "r", "Restart worker", AGREE, ""}, "No request failed"},
-        {{"L", ""}, "recovery time"},
-        {{"9", ""}, "isolate"},
-    };
-
-    (void)state;
-    play_whole("crash", steps, 4);
-}
-
-static void pool(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "4 clients are served"},
-        {{"++" AGREE, "(6 in each)"}, "the 13th client"},
-        {{"8", "-o 1", "r" AGREE, ""}, "All 12 are served"},
-        {{"8", "-o 1", "r" AGREE, ""}, "One thread serves all 12"},
-    };
-
-    (void)state;
-    play_whole("pool", steps, 4);
-}
-
-static void sff(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "For large ones."},
-        {{":queue sff\r" AGREE, ""}, "Small files win"},
-        {{"L", ""}, "Now the large ones"},
-    };
-
-    (void)state;
-    play_whole("sff", steps, 3);
-}
-
-static void full(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "B: blocked"},
-        {{":queue drop-tail\r" AGREE, ""}, "dropped/s"},
-        {{":queue drop-head\r" AGREE, ""}, "The oldest pays"},
-        {{":queue drop-random\r" AGREE, ""}, "Chance pays"},
-    };
-
-    (void)state;
-    play_whole("full", steps, 4);
-}
-
-static void race(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "Nearly all are lost"},
-        {{":fault off\r", ""}, "None is lost"},
-    };
-
-    (void)state;
-    play_whole("race", steps, 2);
-}
-
-static void convoy(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "of one, about"},
-        {{":fault off\r", ""}, "All four work"},
-    };
-
-    (void)state;
-    play_whole("convoy", steps, 2);
-}
-
-static void deadlock(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "They wait for each other"},
-        {{":fault on\r", ""}, "a deadlock?"},
-        {{":fault off\r", ""}, "No. The order matters"},
-    };
-
-    (void)state;
-    play_whole("deadlock", steps, 3);
-}
-
-static void sharing(void **state)
-{
-    static const struct step steps[] = {
-        {{"2", ""}, "writes the shared line"},
-        {{":fault off\r", ""}, "writes its own line"},
-    };
-
-    (void)state;
-    play_whole("sharing", steps, 2);
 }
 
 /* Without room for both, the panel replaces the view. */
@@ -467,19 +397,13 @@ static void small_screen_shows_whole_panel(void **state)
 {
     (void)state;
     play("thrash", 10, 40);
-    assert_shows("Press 4");
-    assert_shows("l shows all");
+    ASSERT_SHOWS("Press 4", "l shows all");
     terminal_save(terminal, "lab-40x10");
-    terminal_type(terminal, "l");
-    assert_shows("does it answer: four fifths?");
+    TYPE_SHOWS("l", "does it answer: four fifths?");
     terminal_save(terminal, "lab-40x10-whole");
-    terminal_type(terminal, "l4");
-    assert_shows("1 of 5: done");
-    terminal_type(terminal, "l");
-    assert_shows("None. LRU makes room");
-    terminal_type(terminal, "\x1b[6~"); /* PgDn */
-    assert_shows("every file is evicted just before it is");
-    assert_shows("requested.");
+    TYPE_SHOWS("l4", "1 of 5: done");
+    TYPE_SHOWS("l", "None. LRU makes room");
+    TYPE_SHOWS("\x1b[6~", "every file is evicted just before it is", "requested."); /* PgDn */
     terminal_type(terminal, "q");
     end(0);
 }
@@ -491,7 +415,7 @@ static void signal_removes_test_bed(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         play("stalled", 24, 80);
-        assert_shows("1 of 5: to do");
+        ASSERT_SHOWS("1 of 5: to do");
         kill(terminal_pid(terminal), signals[i]);
         end(0);
         terminal_stop(terminal);
@@ -507,13 +431,12 @@ static void killed_server_is_cleaned_up(void **state)
 
     (void)state;
     play("crash", 24, 120);
-    assert_shows("1 of 4: to do");
+    ASSERT_SHOWS("1 of 4: to do");
     pid = strstr(terminal_text(terminal), "pid ");
     assert_non_null(pid);
     kill((pid_t)strtol(pid + 4, NULL, 10), SIGKILL);
-    assert_shows("has exited. L leaves");
-    terminal_type(terminal, "L");
-    assert_shows("Select one:");
+    ASSERT_SHOWS("has exited. L leaves");
+    TYPE_SHOWS("L", "Select one:");
     check_no_instance();
     terminal_type(terminal, "q");
     end(0);
@@ -524,7 +447,7 @@ static double seconds_left(void)
 {
     static const char before[] = "Measuring, ";
 
-    assert_shows(before);
+    assert_true(terminal_shows(terminal, before));
     return strtod(strstr(terminal_text(terminal), before) + strlen(before), NULL);
 }
 
@@ -587,18 +510,16 @@ static void menu_starts_scenario_and_returns(void **state)
     server_start(server, "workers.processes=1", NULL);
     scratch_make(directory);
     start(24, 80, arguments);
-    assert_shows(server_name(server));
-    terminal_type(terminal, "L");
-    assert_shows("Select one:");
+    assert_true(terminal_shows(terminal, server_name(server)));
+    TYPE_SHOWS("L", "Select one:");
     terminal_type(terminal, "q");
-    assert_shows(server_name(server));
+    assert_true(terminal_shows(terminal, server_name(server)));
     terminal_type(terminal, ":lab thrash\r");
     find_instance();
-    assert_shows("1 of 5: to do");
-    terminal_type(terminal, ":save\r");
-    assert_shows("cannot be saved");
+    ASSERT_SHOWS("1 of 5: to do");
+    TYPE_SHOWS(":save\r", "cannot be saved");
     terminal_type(terminal, "q");
-    assert_shows(server_name(server));
+    assert_true(terminal_shows(terminal, server_name(server)));
     terminal_type(terminal, "q");
     assert_int_equal(terminal_wait_end(terminal), 0);
     check_no_instance();
@@ -611,21 +532,7 @@ static void menu_starts_scenario_and_returns(void **state)
 /* `test_lab scenarios` plays them all; `test_lab ends` tests how they begin and end. */
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest scenarios[] = {
-        cmocka_unit_test_setup_teardown(starvation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stalled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(thrash, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(backpressure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(overload, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(crash, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pool, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sff, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(race, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(convoy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deadlock, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sharing, set_up, tear_down),
-    };
+    static struct CMUnitTest scenarios[ARRAY_LENGTH(plays)];
     static const struct CMUnitTest ends[] = {
         cmocka_unit_test_setup_teardown(small_screen_shows_whole_panel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signal_removes_test_bed, set_up, tear_down),
@@ -637,6 +544,8 @@ int main(int argc, char **argv)
                                         server_tear_down),
     };
 
+    for (size_t i = 0; i < ARRAY_LENGTH(plays); i++)
+        scenarios[i] = (struct CMUnitTest){plays[i].name, play_whole, set_up, tear_down, &plays[i]};
     if (argc == 2 && strcmp(argv[1], "ends") == 0)
         return cmocka_run_group_tests(ends, NULL, NULL);
     if (argc == 2 && strcmp(argv[1], "scenarios") == 0)
