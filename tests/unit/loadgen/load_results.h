@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-
 #include <string.h>
 
 static struct plan plan;
@@ -86,6 +85,19 @@ static inline void fill_bad(void)
     error_texts_record(&result.error_texts, ERROR_KIND_OTHER, "No route to host");
     result.cpu_ns = 19 * NS_PER_S / 10;
     result.interrupted = true;
+}
+
+/* The report of the result; the caller frees it. */
+static inline char *make_report(enum plan_format format, bool colour)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    plan.format = format;
+    if (out == NULL || report_write(out, &result, colour) != 0 || fclose(out) != 0)
+        return NULL;
+    return text;
 }
 
 /* Makes the result one of ROUNDS rounds, none of them complete. */

@@ -67,29 +67,16 @@ static const char bad_text[] =
     "    --engine raw uses less CPU.\n"
     "  ! The latencies do not include 41 requests without a response.\n";
 
-static char *make(enum plan_format format, bool colour)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    assert_non_null(out);
-    plan.format = format;
-    assert_int_equal(report_write(out, &result, colour), 0);
-    fclose(out);
-    return text;
-}
-
 TEST(text_report_is_exact)
 {
     char *text;
 
     fill_good();
-    text = make(PLAN_FORMAT_TEXT, false);
+    text = make_report(PLAN_FORMAT_TEXT, false);
     assert_string_equal(text, good_text);
     free(text);
     fill_bad();
-    text = make(PLAN_FORMAT_TEXT, false);
+    text = make_report(PLAN_FORMAT_TEXT, false);
     assert_string_equal(text, bad_text);
     free(text);
 }
@@ -99,7 +86,7 @@ TEST(colour_adds_only_escape_sequences)
     char *text, *to;
 
     fill_bad();
-    text = to = make(PLAN_FORMAT_TEXT, true);
+    text = to = make_report(PLAN_FORMAT_TEXT, true);
     assert_non_null(strstr(text, "\x1b[31m"));
     for (const char *from = text; *from != '\0'; from++)
         if (*from == '\x1b')
@@ -153,7 +140,7 @@ TEST(csv_has_seconds_and_total)
     plan.percentiles[0] = 99;
     plan.percentiles[1] = 99.9;
     plan.percentile_count = 2;
-    text = make(PLAN_FORMAT_CSV, false);
+    text = make_report(PLAN_FORMAT_CSV, false);
     assert_string_equal(
         text, "row,begin_s,end_s,begun,answered,bad,bytes,requests_per_second,mean_us,p50_us,"
               "p90_us,p99_us,max_us,service_p99_us,rate,connections,threads,p99.9_us\n"
@@ -187,7 +174,7 @@ TEST(hdr_levels_lead_to_all_values)
     char *text;
 
     fill_good();
-    text = make(PLAN_FORMAT_HDR, false);
+    text = make_report(PLAN_FORMAT_HDR, false);
     check_hdr_frame(text);
     for (const char *at = strstr(text, "\n\n") + 2; *at != '#'; at = strchr(at, '\n') + 1) {
         int fields = sscanf(at, "%lf %lf %" SCNu64 " %lf", &value, &level, &count, &odds);
@@ -224,7 +211,7 @@ TEST(html_has_plots_and_escapes_url)
     result.series = &series;
     plan.warmup_ms = 1000;
     result.url = "http://127.0.0.1:8080/<script>&amp;";
-    text = make(PLAN_FORMAT_HTML, false);
+    text = make_report(PLAN_FORMAT_HTML, false);
     assert_int_equal(count_of(text, "<figure>"), 3);
     assert_int_equal(count_of(text, "class=\"line line3\""),
                      2); /* the line of max, and the legend */
@@ -259,7 +246,7 @@ TEST(report_without_responses_has_no_nan)
         begin();
         result.elapsed_ns = 0;
         result.thread_ns = 0;
-        text = make((enum plan_format)format, false);
+        text = make_report((enum plan_format)format, false);
         assert_true(strlen(text) > 0);
         assert_false(has_word(text, "nan"));
         assert_false(has_word(text, "inf"));

@@ -69,19 +69,6 @@ TEST(seconds_of_rounds_are_contiguous_without_warmup)
     free(sum);
 }
 
-static char *write_report(enum plan_format format)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    assert_non_null(out);
-    plan.format = format;
-    assert_int_equal(report_write(out, &result, false), 0);
-    fclose(out);
-    return text;
-}
-
 /* 1000 to 1005 in any order: the median is 1002.5; of six values the interval is the range. */
 static void fill_rounds(void)
 {
@@ -99,7 +86,7 @@ TEST(reports_show_medians_of_rounds)
     char *text;
 
     fill_rounds();
-    text = write_report(PLAN_FORMAT_TEXT);
+    text = make_report(PLAN_FORMAT_TEXT, false);
     assert_non_null(strstr(text, " engine curl, 2.00 s in 6 rounds\n"));
     assert_non_null(
         strstr(text, "  Rate         1,003 requests/s, median of 6 (95 %: 1,000 to 1,005)\n"));
@@ -110,7 +97,7 @@ TEST(reports_show_medians_of_rounds)
     assert_null(strstr(text, "  p99.9              "));
     assert_null(strstr(text, "rounds:"));
     free(text);
-    text = write_report(PLAN_FORMAT_HTML);
+    text = make_report(PLAN_FORMAT_HTML, false);
     assert_non_null(strstr(text, "<tr><td>requests/s<td>1,003<td>1,000<td>1,005<td>0.2%\n"));
     free(text);
     end_repeat();
@@ -122,7 +109,7 @@ TEST(csv_has_a_line_per_round)
     size_t commas = 0, lines = 0;
 
     fill_rounds();
-    text = write_report(PLAN_FORMAT_CSV);
+    text = make_report(PLAN_FORMAT_CSV, false);
     assert_non_null(strstr(text, "\nround,0.000000,1.000000,0,1003,0,0,1003.000,"));
     assert_non_null(strstr(text, "\nmedian,,,,,,,1002.500,1002.500,"));
     assert_non_null(strstr(text, "\nlow,,,,,,,1000.000,"));
