@@ -1,4 +1,4 @@
-/* Child processes: progress lines, output, commands, end. */
+/* Child processes: progress lines, output, end. */
 #include "console/data/child.h"
 
 #include "tests/test.h"
@@ -70,15 +70,6 @@ TEST(last_line_without_newline_is_passed_on)
     start("printf 'cut off' >&2");
     assert_int_equal(wait_for_end(), 0);
     assert_string_equal(lines, "cut off|");
-}
-
-TEST(child_receives_commands)
-{
-    start("read line <&3; echo \"got $line\" >&2");
-    assert_true(child_send(&process, "rate 500"));
-    assert_int_equal(wait_for_end(), 0);
-    assert_string_equal(lines, "got rate 500|");
-    assert_false(child_send(&process, "rate 600"));
 }
 
 TEST(stopped_child_can_still_write)

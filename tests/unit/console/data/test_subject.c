@@ -1,10 +1,9 @@
-/* The requests of one subject: which lines match, what is counted, the ring of lines. */
+/* The requests of one subject: which lines match, the ring of lines. */
 #include "common/clock.h"
 #include "common/tables.h"
 #include "console/data/subject.h"
 #include "tests/test.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,32 +102,6 @@ TEST(alternatives_and_negated_terms_match)
     line.status = 403;
     assert_false(subject_matches(terms, 2, &line));
     assert_true(subject_matches(terms, 0, &line));
-}
-
-TEST(seconds_statuses_and_latency_are_counted)
-{
-    struct subject_status statuses[SUBJECT_STATUSES];
-    double rates[4];
-
-    choose(SUBJECT_PATH, false, "/a");
-    add(100, "GET /b HTTP/1.1", 200);
-    add(101, "GET /a HTTP/1.1", 200);
-    add(101, "GET /a HTTP/1.1", 404);
-    add(102, "GET /a HTTP/1.1", 404);
-    subject_rates(subject, 102 * NS_PER_S, rates, 4);
-    assert_true(isnan(rates[0])); /* before the first line */
-    assert_float_equal(rates[1], 0, 0);
-    assert_float_equal(rates[2], 2, 0);
-    assert_float_equal(rates[3], 1, 0);
-    assert_int_equal(subject_statuses(subject, statuses), 2);
-    assert_int_equal(statuses[0].status, 404);
-    assert_int_equal(statuses[0].count, 2);
-    assert_int_equal(subject_bytes(subject), 30);
-    assert_int_equal(histogram_count(subject_latency(subject)), 3);
-    subject_clear(subject);
-    assert_int_equal(subject_requests(subject), 0);
-    assert_int_equal(subject_line_count(subject), 0);
-    assert_int_equal(histogram_count(subject_latency(subject)), 0);
 }
 
 TEST(last_lines_are_kept)

@@ -1,15 +1,9 @@
-/* Watching a server: requests are counted between samples. */
+/* Watching a server: CPU times, and threads that do not answer. */
 #include "common/clock.h"
-#include "common/log_record.h"
 #include "common/macros.h"
 #include "console/data/watch.h"
 #include "tests/test.h"
 #include "tests/unit/own_segment.h"
-
-#include <stdio.h>
-#include <unistd.h>
-
-enum { NEARLY_FULL = 150 }; /* records: 1350 of the ring's 2048 words */
 
 static struct segment segment;
 static struct watch *watch;
@@ -17,7 +11,7 @@ static struct watch *watch;
 static int begin(void **state)
 {
     (void)state;
-    if (own_segment_create(&segment, (struct segment_plan){.ring_bytes = 16 * 1024}) != 0)
+    if (own_segment_create(&segment, (struct segment_plan){0}) != 0)
         return -1;
     segment_reserve_thread(&segment, 0);
     segment_publish(&segment);
@@ -35,52 +29,11 @@ static int end(void **state)
 
 const struct test_fixture test_fixture = {begin, end};
 
-static void log_requests(void)
-{
-    const struct log_ring ring = segment_ring(&segment, 0);
-    uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record = {
-        .time_ns = clock_wall_ns(), .status = 200, .request_line = SPAN("GET /a HTTP/1.1")};
-
-    for (int i = 0; i < NEARLY_FULL; i++)
-        log_ring_append(&ring, words, log_record_pack(&record, words));
-}
-
 static void sample(uint64_t now_ns)
 {
     assert_int_equal(watch_sample(watch, now_ns, clock_wall_ns(), WANT_NOTHING), 0);
 }
 
-static void assert_counted(uint64_t requests)
-{
-    static struct top_view view;
-
-    top_collect(watch_info(watch)->top, TOP_PATHS, clock_wall_ns(), 900, &view);
-    assert_int_equal(view.seen, requests);
-    assert_int_equal(view.missed, 0);
-}
-
-TEST(requests_are_counted_between_samples)
-{
-    uint64_t now_ns = clock_monotonic_ns();
-
-    assert_true(watch_log_due_ns(watch) == UINT64_MAX); /* not attached */
-    watch_read_log(watch, now_ns, clock_wall_ns());
-    sample(now_ns);
-    for (int i = 1; i <= 10; i++) {
-        log_requests();
-        watch_read_log(watch, watch_log_due_ns(watch) - 1, clock_wall_ns());
-        assert_counted((uint64_t)(i - 1) * NEARLY_FULL);
-        now_ns = watch_log_due_ns(watch);
-        watch_read_log(watch, now_ns, clock_wall_ns());
-        assert_counted((uint64_t)i * NEARLY_FULL);
-    }
-    log_requests();
-    sample(now_ns + NS_PER_MS);
-    assert_counted(11 * NEARLY_FULL);
-}
-
-/* The master asks another question each second. */
 /* Only the first one is of half a second. */
 TEST(cpu_time_is_that_of_a_second)
 {
@@ -93,6 +46,7 @@ TEST(cpu_time_is_that_of_a_second)
     }
 }
 
+/* The master asks another question each second. */
 TEST(thread_is_silent_until_it_answers)
 {
     struct segment_thread *thread = segment_thread(&segment, 0);

@@ -81,20 +81,6 @@ TEST(other_output_is_the_error_message)
     assert_int_equal(run.point_count, 0);
 }
 
-TEST(change_of_client_adds_mark)
-{
-    static const struct load_server_sample server = {0};
-
-    progress(0.4, 1000);
-    assert_false(load_run_progress(&run, "{\"event\":\"changed\",\"rate\":700.0,\"connections\":5}",
-                                   &server));
-    assert_false(load_run_progress(&run, "{\"event\":\"refused\",\"why\":\"no\"}", &server));
-    assert_int_equal(run.mark_count, 1);
-    assert_string_equal(run.mark[0].text, "client: 700/s, 5 connections");
-    assert_float_equal((float)run.mark[0].at_s, 0.4, 1e-6);
-    assert_string_equal(run.failure, "");
-}
-
 TEST(long_run_drops_points)
 {
     for (int i = 0; i < 20000; i++)
@@ -215,12 +201,6 @@ static void keep(uint64_t second)
     load_run_begin(&run, &settings, "http://127.0.0.1/", second * NS_PER_S);
     run.totals.answered = second;
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), 0);
-}
-
-TEST_WITH(store_is_empty_at_first, begin_store, end_store)
-{
-    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
-    assert_int_equal(store.count, 0);
 }
 
 TEST_WITH(run_is_added_read_and_removed, begin_store, end_store)

@@ -1,4 +1,4 @@
-/* Arrivals: constant, ramped, stepped and Poisson rates, for one thread and shared by several. */
+/* Arrivals: constant and Poisson rates, for one thread and shared by several. */
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
@@ -8,16 +8,6 @@
 #include <stdlib.h>
 
 #define SECOND ((double)NS_PER_S)
-
-/* The number of requests due before END_NS. */
-static uint64_t count_until(struct arrivals *arrivals, double end_ns)
-{
-    uint64_t count = 0;
-
-    for (; arrivals->next_ns < end_ns; arrivals_step(arrivals))
-        count++;
-    return count;
-}
 
 TEST(constant_rate_is_evenly_spaced)
 {
@@ -47,40 +37,6 @@ TEST(threads_interleave_constant_rate)
         assert_true(fabs(arrivals[k % 3].next_ns - k / 300.0 * SECOND) < 1);
         arrivals_step(&arrivals[k % 3]);
     }
-}
-
-/* From 0 to 100 per second in 10 s: 500 requests; then 100 in each second. */
-TEST(ramp_has_the_integral_of_its_rate)
-{
-    struct profile rate = {.count = 0};
-    struct arrivals arrivals;
-
-    profile_add(&rate, 0, 0, 100);
-    profile_add(&rate, 10 * SECOND, 100, 100);
-    assert_true(fabs(profile_at(&rate, 5 * SECOND) - 50) < 1e-9);
-    assert_true(fabs(profile_at(&rate, 50 * SECOND) - 100) < 1e-9);
-    arrivals_begin(&arrivals, &rate, 0, 1, 0);
-    assert_int_equal(count_until(&arrivals, 5 * SECOND - 1), 125);
-    assert_int_equal(count_until(&arrivals, 10 * SECOND - 1), 375);
-    assert_int_equal(count_until(&arrivals, 11 * SECOND - 1), 100);
-}
-
-TEST(stages_change_rate_at_their_begin)
-{
-    struct profile rate = {.count = 0};
-    struct arrivals arrivals;
-
-    profile_add(&rate, 0, 10, 10);
-    profile_add(&rate, 1.05 * SECOND, 0, 0);
-    profile_add(&rate, 2 * SECOND, 1000, 1000);
-    profile_add(&rate, 3 * SECOND, 0, 0);
-    arrivals_begin(&arrivals, &rate, 0, 1, 0);
-    assert_int_equal(count_until(&arrivals, 1.05 * SECOND), 11);
-    assert_true(fabs(arrivals.next_ns - 2.0005 * SECOND) < 1e3);
-    assert_int_equal(count_until(&arrivals, 3 * SECOND), 1000);
-    assert_true(isinf(arrivals.next_ns));
-    arrivals_step(&arrivals);
-    assert_true(isinf(arrivals.next_ns));
 }
 
 /* The gaps of a Poisson process are exponential: mean and deviation are 1 / rate. */
