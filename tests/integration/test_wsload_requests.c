@@ -96,6 +96,16 @@ static void write_file(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+/* Runs wsload with OPTIONS, the last of which takes the file. Only what arrives now is kept. */
+static json_t *run_with_file(const char *options)
+{
+    char with_file[256];
+
+    wsload_server_clear();
+    snprintf(with_file, sizeof(with_file), "%s %s", options, file_path);
+    return wsload_run(with_file, "/", 0);
+}
+
 /* Number of kept requests that begin with LINE. */
 static unsigned count_heads(const char *line)
 {
@@ -108,18 +118,12 @@ static unsigned count_heads(const char *line)
 
 TEST(url_list_is_requested_in_order_and_weight)
 {
-    char options[128];
-
     write_file("/a 3\nHEAD /b\n/missing\n");
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 3 -n 1000 -t 2 --max-errors 20%% -f %s", file_path);
-    json_decref(wsload_run(options, "/", 0));
+    json_decref(run_with_file("-c 3 -n 1000 -t 2 --max-errors 20% -f"));
     assert_int_equal(count_heads("GET /a "), 600);
     assert_int_equal(count_heads("HEAD /b "), 200);
     assert_int_equal(count_heads("GET /missing "), 200);
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 1 -n 10 --max-errors 100%% -f %s", file_path);
-    json_decref(wsload_run(options, "/", 0));
+    json_decref(run_with_file("-c 1 -n 10 --max-errors 100% -f"));
     for (uint64_t i = 0; i < 10; i++)
         assert_memory_equal(wsload_server_head(i),
                             i % 5 < 3    ? "GET /a "
@@ -200,16 +204,13 @@ TEST(browser_loads_pages_by_six_connections)
 /* In a closed and in an open loop; connections beyond the list have nothing to do. */
 TEST(order_once_ends_the_run_with_the_list)
 {
-    static const char *const loops[] = {"-c 2 -t 1", "-c 8 -t 2", "-c 2 -t 2 -r 1000"};
-    char options[128];
-
+    static const char *const loops[] = {"-c 2 -t 1 --order once -f", "-c 8 -t 2 --order once -f",
+                                        "-c 2 -t 2 -r 1000 --order once -f"};
     write_file("/a 3\n/b 2\n");
     for (size_t i = 0; i < ARRAY_LENGTH(loops); i++) {
         json_t *report;
 
-        wsload_server_clear();
-        snprintf(options, sizeof(options), "%s --order once -f %s", loops[i], file_path);
-        report = wsload_run(options, "/", 0);
+        report = run_with_file(loops[i]);
         assert_int_equal(number_at(report, "requests", "answered"), 5);
         assert_int_equal(count_heads("GET /a "), 3);
         assert_int_equal(count_heads("GET /b "), 2);
@@ -219,16 +220,10 @@ TEST(order_once_ends_the_run_with_the_list)
 
 TEST(order_each_repeats_the_list_on_each_connection)
 {
-    char options[128];
-
     write_file("/a\n/b\n/c\n");
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 4 -n 4 -t 2 --order each -f %s", file_path);
-    json_decref(wsload_run(options, "/", 0));
+    json_decref(run_with_file("-c 4 -n 4 -t 2 --order each -f"));
     assert_int_equal(count_heads("GET /a "), 4);
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 1 -n 7 --order each -f %s", file_path);
-    json_decref(wsload_run(options, "/", 0));
+    json_decref(run_with_file("-c 1 -n 7 --order each -f"));
     for (uint64_t i = 0; i < 7; i++)
         assert_int_equal(wsload_server_head(i)[5], "abc"[i % 3]);
 }
@@ -243,12 +238,8 @@ static const char *field_of(uint64_t i, const char *field)
 
 TEST(length_of_an_empty_body_depends_on_the_method_of_the_request)
 {
-    char options[128];
-
     write_file("POST /a\n/b\nPUT /c\nHEAD /d\n");
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 1 -n 8 -f %s", file_path);
-    json_decref(wsload_run(options, "/", 0));
+    json_decref(run_with_file("-c 1 -n 8 -f"));
     for (uint64_t i = 0; i < 8; i++) {
         const char *length = field_of(i, "Content-Length: ");
 
@@ -262,7 +253,6 @@ TEST(length_of_an_empty_body_depends_on_the_method_of_the_request)
 /* Five requests of one second, replayed five times as fast; two lines cannot be sent. */
 TEST(replay_keeps_log_times)
 {
-    char options[128];
     json_t *report;
 
     write_file("x - - [21/Nov/2026:13:00:00 +0000] \"GET /0 HTTP/1.1\" 200 5\n"
@@ -270,9 +260,7 @@ TEST(replay_keeps_log_times)
                "x - - [21/Nov/2026:13:00:00 +0000] \"DELETE /x HTTP/1.1\" 200 5\n"
                "x - - [21/Nov/2026:13:00:00 +0000] \"\\x16\\x03\" 400 5\n"
                "x - - [21/Nov/2026:13:00:01 +0000] \"GET /2 HTTP/1.1\" 200 5\n");
-    wsload_server_clear();
-    snprintf(options, sizeof(options), "-c 1 -t 1 --replay %s --speed 5", file_path);
-    report = wsload_run(options, "/", 0);
+    report = run_with_file("--speed 5 -c 1 -t 1 --replay");
     assert_int_equal(number_at(report, "requests", "answered"), 3);
     /* The lines span a fifth of a second. */
     assert_true(json_real_value(json_object_get(report, "elapsed_s")) >= 0.2);
