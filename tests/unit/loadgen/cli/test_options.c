@@ -145,18 +145,6 @@ TEST(output_options_select_format_and_percentiles)
     assert_string_equal(plan.urls[0], "b.json");
 }
 
-TEST(merge_takes_files_checks_and_output)
-{
-    struct plan plan = good_plan("merge a.json b.json -o c.html --fail-if p99>5ms -p 50");
-
-    assert_int_equal(plan.command, PLAN_MERGE);
-    assert_int_equal(plan.url_count, 2);
-    assert_string_equal(plan.urls[1], "b.json");
-    assert_int_equal(plan.format, PLAN_FORMAT_HTML);
-    assert_int_equal(plan.fail_if_count, 1);
-    assert_int_equal(plan.percentile_count, 1);
-}
-
 TEST(find_sets_its_own_defaults)
 {
     struct plan plan = good_plan("find p99<20ms --arrivals poisson");
@@ -220,60 +208,13 @@ TEST(dependent_values_are_limited)
     assert_true(good_plan("--max-errors 100%").max_errors == 100);
 }
 
-TEST(load_and_check_options_set_the_plan)
+TEST(connection_options_set_the_plan)
 {
-    struct plan plan = good_plan("-r 2k/s --arrivals poisson -w 2s --ramp 1s -n 5 -c 10");
+    struct plan plan = good_plan("--replay log --speed 2x --interface lo --local-port 5");
 
-    assert_true(plan.rate == 2000 && plan.poisson && plan_is_open(&plan));
-    assert_int_equal(plan.warmup_ms, 2000);
-    assert_int_equal(plan.ramp_ms, 1000);
-    assert_int_equal(plan.connections, 10); /* in an open loop any of them may send */
-    assert_true(good_plan("-q 0.5").rate == 0.5);
-    plan = good_plan("--stages 10s:100,30s:1k");
-    assert_true(plan.stage_count == 2 && plan.stages[1].value == 1000 && plan_is_open(&plan));
-    assert_int_equal(plan.duration_ms, 40000);
-    plan = good_plan("--stages 1s:5c,1s:500c -d 9s");
-    assert_true(plan.stages_of_connections && !plan_is_open(&plan));
-    assert_int_equal(plan.connections, 500);
-    assert_int_equal(plan.duration_ms, 9000);
-    plan = good_plan("--think 500ms-2s --expect-status 200,304 --expect-size 0 --fail-if p99>20ms");
-    assert_true(plan.think_min_ms == 500 && plan.think_max_ms == 2000);
-    assert_true(plan.checks.status_count == 2 && plan.checks.statuses[1] == 304);
-    assert_true(plan.checks.size_known && plan.checks.size == 0 && plan.fail_if_count == 1);
-    plan = good_plan(
-        "--expect-sha256 ff00000000000000000000000000000000000000000000000000000000000001");
-    assert_true(plan.checks.digest_known && plan.checks.digest[0] == 255);
-    assert_int_equal(plan.checks.digest[31], 1);
-}
-
-TEST(request_options_set_the_plan)
-{
-    struct plan plan =
-        good_plan("-b x=1 -u me:pw --range 0-9 --gzip --engine raw http://a/ http://b/");
-
-    assert_string_equal(plan.method, "POST");
-    assert_true(plan.engine == PLAN_ENGINE_RAW && plan.url_count == 2 && plan.gzip);
-    assert_string_equal(plan.urls[1], "http://b/");
-    assert_string_equal(plan.range, "0-9");
-    plan = good_plan("--replay log --speed 2x -k -6 --http1.0 --unix-socket /s --connect-to "
-                     "a:1:[::1]:2 --max-reqs-per-conn 3");
-    assert_string_equal(plan.replay_file, "log");
-    assert_true(plan.replay_speed == 2 && plan.insecure && plan.http == PLAN_HTTP_1_0);
+    assert_true(plan.replay_speed == 2);
     assert_int_equal(plan.duration_ms, 0); /* the log ends the run */
-    assert_int_equal(plan.requests_per_connection, 3);
-    assert_int_equal(plan.connect_to_count, 1);
-    plan = good_plan("-x socks5://me:pw@h:1080 --interface lo --local-port 20000-20009 -v");
-    assert_string_equal(plan.proxy, "socks5://me:pw@h:1080");
     assert_string_equal(plan.interface, "lo");
-    assert_true(plan.local_port == 20000 && plan.local_ports == 10 && plan.verbose);
-    plan = good_plan("--http2 --streams 10 --tls-max 1.2 --ciphers A:B --groups P-256:X25519 "
-                     "--no-resume --engine raw");
-    assert_true(plan.http == PLAN_HTTP_2 && plan.streams == 10 && plan.tls_max == 12);
-    assert_string_equal(plan.ciphers, "A:B");
-    assert_string_equal(plan.groups, "P-256:X25519");
-    assert_false(plan.resume);
-    plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5");
-    assert_string_equal(plan.proxy, "127.0.0.1:3128");
     assert_true(plan.local_port == 5 && plan.local_ports == 1);
 }
 
