@@ -110,7 +110,7 @@ static void run_sort(struct session *session, const char *rest)
     if (column < 0)
         report_unknown_column(session, grid, rest);
     else
-        grid->sorted_by = grid->list->columns[column].right ? -(column + 1) : column + 1;
+        grid_sort(grid, column);
 }
 
 /* "path,took": only these; "-agent": without it; "all". */

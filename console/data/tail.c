@@ -731,11 +731,17 @@ uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reade
     return backlog.since_ns;
 }
 
+void tail_order(const struct tail *tail)
+{
+    order_lines(tail->lines);
+}
+
 struct tail *tail_copy(struct tail *copy, const struct tail *tail)
 {
     const struct tail_lines *from = tail->lines;
     struct tail_lines *into;
 
+    tail_order(tail);
     if (copy == NULL && (copy = tail_create(tail->names)) == NULL)
         return NULL;
     into = copy->lines;

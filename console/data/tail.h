@@ -123,6 +123,12 @@ uint64_t tail_due_ns(const struct tail *tail);
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context);
 
+/*
+ * Orders the lines read so far by the start of the request; lines that are read later follow them. So do
+ * the functions below, whose lines keep their number from then on.
+ */
+void tail_order(const struct tail *tail);
+
 /* Number of lines kept. */
 size_t tail_count(const struct tail *tail);
 

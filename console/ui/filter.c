@@ -121,6 +121,11 @@ int filter_set(struct filter *filter, const char *text, char *why, size_t size)
     return 0;
 }
 
+static char lower_case(char character)
+{
+    return (char)(character >= 'A' && character <= 'Z' ? character | 0x20 : character);
+}
+
 /* True if TEXT contains the first LENGTH characters of PATTERN. */
 static bool contains_pattern(const char *text, const char *pattern, size_t length)
 {
@@ -128,7 +133,7 @@ static bool contains_pattern(const char *text, const char *pattern, size_t lengt
         size_t i = 0;
 
         while (i < length && text[i] != '\0' &&
-               (pattern[i] == '?' || pattern[i] == (char)tolower((unsigned char)text[i])))
+               (pattern[i] == '?' || pattern[i] == lower_case(text[i])))
             i++;
         if (i == length)
             return true;
@@ -156,34 +161,55 @@ static bool any_alternative(const char *text, const char *pattern, bool exact)
     }
 }
 
-static bool word_matches(const struct filter_word *word, const struct column *columns, size_t count,
-                         const struct cell *cells)
+struct filter_plan filter_plan_for(const struct filter *filter, const struct column *columns,
+                                   size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *text = cells[i].text + strspn(cells[i].text, " ");
-        bool matches;
+    struct filter_plan plan = {.filter = filter, .count = count};
 
-        if (word->compare == '\0') {
-            if (any_alternative(cells[i].text, word->text, false))
-                return !word->negated;
-            continue;
+    for (size_t i = 0; filter != NULL && i < filter->words; i++) {
+        const struct filter_word *word = &filter->word[i];
+
+        plan.column[i] = -1;
+        for (size_t j = 0; j < count; j++) {
+            bool named = word->compare != '\0' && plan.column[i] < 0 &&
+                         column_is_named(&columns[j], word->column);
+
+            plan.column[i] = named ? (int)j : plan.column[i];
+            plan.reads[j] |= named || word->compare == '\0';
         }
-        if (!column_is_named(&columns[i], word->column))
-            continue;
-        matches = word->compare == '<'   ? cells[i].number < word->number
-                  : word->compare == '>' ? cells[i].number > word->number
-                                         : any_alternative(text, word->text, word->compare == '=');
-        return matches != word->negated;
     }
-    return word->compare != '\0' || word->negated;
+    return plan;
 }
 
-bool filter_matches(const struct filter *filter, const struct column *columns, size_t count,
-                    const struct cell *cells)
+static bool any_cell_contains(const struct filter_word *word, size_t count,
+                              const struct cell *cells)
 {
-    for (size_t i = 0; filter != NULL && i < filter->words; i++)
-        if (!word_matches(&filter->word[i], columns, count, cells))
+    for (size_t i = 0; i < count; i++)
+        if (any_alternative(cells[i].text, word->text, false))
+            return true;
+    return false;
+}
+
+static bool cell_matches(const struct filter_word *word, const struct cell *cell)
+{
+    const char *text = cell->text + strspn(cell->text, " ");
+
+    return word->compare == '<'   ? cell->number < word->number
+           : word->compare == '>' ? cell->number > word->number
+                                  : any_alternative(text, word->text, word->compare == '=');
+}
+
+bool filter_matches(const struct filter_plan *plan, const struct cell *cells)
+{
+    for (size_t i = 0; plan->filter != NULL && i < plan->filter->words; i++) {
+        const struct filter_word *word = &plan->filter->word[i];
+
+        if (word->compare == '\0'
+                ? any_cell_contains(word, plan->count, cells) == word->negated
+                : plan->column[i] >= 0 &&
+                      cell_matches(word, &cells[plan->column[i]]) == word->negated)
             return false;
+    }
     return true;
 }
 

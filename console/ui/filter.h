@@ -43,8 +43,21 @@ int filter_set(struct filter *filter, const char *text, char *why, size_t size);
 /* True if the filter has at least one word. */
 bool filter_active(const struct filter *filter);
 
-bool filter_matches(const struct filter *filter, const struct column *columns, size_t count,
-                    const struct cell *cells);
+/*
+ * Which cells a filter reads of a list with COUNT columns, which are borrowed. Found once, not for each row.
+ */
+struct filter_plan {
+    const struct filter *filter; /* NULL or without words: every row matches */
+    size_t count;
+    int column[FILTER_WORDS]; /* that each word is about; -1: the list has none */
+    bool reads[TABLE_COLUMNS_MAX];
+};
+
+struct filter_plan filter_plan_for(const struct filter *filter, const struct column *columns,
+                                   size_t count);
+
+/* CELLS has all columns of the list; only those that the plan reads need be filled. */
+bool filter_matches(const struct filter_plan *plan, const struct cell *cells);
 
 /*
  * Adds the word NAME=TEXT (NAME:TEXT unless EXACT), or removes it if it is there. Blanks and '|' in

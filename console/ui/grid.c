@@ -2,11 +2,11 @@
 
 #include "console/ui/text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 int list_column(const struct list *list, const char *name)
 {
@@ -28,7 +28,6 @@ void grid_release(struct grid *grid)
 {
     free(grid->order);
     free(grid->keys);
-    free(grid->texts);
     *grid = (struct grid){0};
 }
 
@@ -40,18 +39,27 @@ void grid_set_list(struct grid *grid, const struct list *list)
     grid->selecting = false;
     grid->top = grid->scrolled = 0;
     grid->shown = 0; /* its rows are unknown until the next update */
+    grid->all = grid->ordered = 0;
+}
+
+static void fill_cell(const struct grid *grid, const struct scene *scene, size_t row, size_t column,
+                      struct cell *cell)
+{
+    cell->text[0] = '\0';
+    cell->tone = TONE_NORMAL;
+    cell->number = NAN;
+    cell->time_ns = 0;
+    cell->no_key = cell->cut = false;
+    if (grid->list->fill_cell != NULL)
+        grid->list->fill_cell(grid->state, scene, row, column, cell);
 }
 
 void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, struct cell *cells)
 {
-    for (size_t i = 0; i < grid->list->column_count; i++) {
-        cells[i].text[0] = '\0';
-        cells[i].tone = TONE_NORMAL;
-        cells[i].number = NAN;
-        cells[i].time_ns = 0;
-        cells[i].no_key = cells[i].cut = false;
-    }
-    grid->list->fill(grid->state, scene, row, cells);
+    for (size_t i = 0; i < grid->list->column_count; i++)
+        fill_cell(grid, scene, row, i, &cells[i]);
+    if (grid->list->fill_cell == NULL)
+        grid->list->fill(grid->state, scene, row, cells);
 }
 
 static uint64_t id_of(const struct grid *grid, const struct scene *scene, size_t row)
@@ -59,45 +67,75 @@ static uint64_t id_of(const struct grid *grid, const struct scene *scene, size_t
     return grid->list->id != NULL ? grid->list->id(grid->state, scene, row) : row;
 }
 
+/* Order and keys are lost when it grows. */
 static int make_grid_room(struct grid *grid, size_t rows)
 {
     size_t room = grid->room > 0 ? grid->room : 64;
-    void *order, *keys, *texts;
 
     while (room < rows)
         room *= 2;
     if (room == grid->room)
         return 0;
-    order = realloc(grid->order, room * sizeof(*grid->order));
-    grid->order = order != NULL ? order : grid->order;
-    keys = realloc(grid->keys, room * sizeof(*grid->keys));
-    grid->keys = keys != NULL ? keys : grid->keys;
-    texts = realloc(grid->texts, room * sizeof(*grid->texts));
-    grid->texts = texts != NULL ? texts : grid->texts;
-    if (order == NULL || keys == NULL || texts == NULL)
-        return -1;
-    grid->room = room;
-    return 0;
+    free(grid->order);
+    free(grid->keys);
+    grid->order = calloc(room, sizeof(*grid->order));
+    grid->keys = calloc(room, sizeof(*grid->keys));
+    grid->room = grid->order != NULL && grid->keys != NULL ? room : 0;
+    return grid->room > 0 ? 0 : -1;
+}
+
+static struct sort_key *key_of(const struct grid *grid, size_t row)
+{
+    return &grid->keys[(grid->first + row) & (grid->room - 1)];
 }
 
 /* The context of by_sort_key(): qsort() passes none, and there is only one thread. */
-static const struct grid *sorting;
+static struct {
+    const struct grid *grid;
+    bool by_number, descending;
+} sorting;
 
 static int by_sort_key(const void *a, const void *b)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    double x = sorting->keys[left], y = sorting->keys[right];
+    const struct sort_key *one = key_of(sorting.grid, left), *other = key_of(sorting.grid, right);
+    double x = one->number, y = other->number;
     int order;
 
-    if (!sorting->list->columns[abs(sorting->sorted_by) - 1].right)
-        order = strcasecmp(sorting->texts[left], sorting->texts[right]);
+    if (!sorting.by_number)
+        order = strcmp(one->text, other->text);
     else if (isnan(x) || isnan(y))
         order = isnan(x) - isnan(y); /* no number: lowest */
     else
         order = x < y ? -1 : x > y;
     if (order == 0)
         return left < right ? -1 : left > right;
-    return sorting->sorted_by < 0 ? -order : order;
+    return sorting.descending ? -order : order;
+}
+
+/* The first KEPT rows are in order: the others are inserted. */
+static void sort_rows(struct grid *grid, size_t kept)
+{
+    sorting.grid = grid;
+    sorting.by_number = grid->list->columns[abs(grid->sorted_by) - 1].right;
+    sorting.descending = grid->sorted_by < 0;
+    if (kept == 0)
+        qsort(grid->order, grid->ordered, sizeof(*grid->order), by_sort_key);
+    for (size_t i = kept; kept > 0 && i < grid->ordered; i++) {
+        uint32_t row = grid->order[i];
+        size_t low = 0, high = i;
+
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+
+            if (by_sort_key(&row, &grid->order[middle]) < 0)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        memmove(&grid->order[low + 1], &grid->order[low], (i - low) * sizeof(row));
+        grid->order[low] = row;
+    }
 }
 
 /*
@@ -183,33 +221,82 @@ static void choose_columns(struct grid *grid, const struct scene *scene)
         grid->columns[i].hidden |= grid_hides(grid, i);
 }
 
-void grid_update(struct grid *grid, const struct scene *scene)
+/* True if a row matches the filter; its sort key is then set. */
+static bool take_row(const struct grid *grid, const struct scene *scene,
+                     const struct filter_plan *plan, size_t row)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
-    bool filtered = filter_active(grid->filter), sorted = grid->sorted_by != 0;
+    size_t by = (size_t)abs(grid->sorted_by);
+    struct sort_key *key = key_of(grid, row);
+
+    if (by == 0 && !filter_active(grid->filter))
+        return true;
+    if (grid->list->fill_cell == NULL)
+        grid_fill(grid, scene, row, cells);
+    else
+        for (size_t i = 0; i < grid->list->column_count; i++)
+            if (plan->reads[i] || by == i + 1)
+                fill_cell(grid, scene, row, i, &cells[i]);
+    if (!filter_matches(plan, cells))
+        return false;
+    if (by == 0)
+        return true;
+    key->number = cells[by - 1].number;
+    snprintf(key->text, sizeof(key->text), "%.47s", cells[by - 1].text);
+    for (char *c = key->text; *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return true;
+}
+
+/* Whether the rows in ORDER still match and are in order. Notes what they will be ordered by. */
+static bool check_order(struct grid *grid)
+{
+    const char *filter = filter_active(grid->filter) ? grid->filter->text : "";
+    bool same = grid->list->lasting && grid->ordered_by == grid->sorted_by &&
+                strcmp(grid->ordered_filter, filter) == 0;
+
+    grid->ordered_by = grid->sorted_by;
+    snprintf(grid->ordered_filter, sizeof(grid->ordered_filter), "%s", filter);
+    return same;
+}
+
+/* Removes the first GONE rows from ORDER. */
+static void drop_rows(struct grid *grid, uint64_t gone)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < grid->ordered; i++)
+        if (grid->order[i] >= gone)
+            grid->order[kept++] = grid->order[i] - (uint32_t)gone;
+    grid->ordered = kept;
+}
+
+void grid_update(struct grid *grid, const struct scene *scene)
+{
+    const struct list *list = grid->list;
+    struct filter_plan plan = filter_plan_for(grid->filter, list->columns, list->column_count);
+    uint64_t first = grid->first, end = first + grid->all;
+    size_t room = grid->room, row = 0, kept;
 
     choose_columns(grid, scene);
-    grid->all = grid->list->count(grid->state, scene);
-    grid->shown = 0;
+    grid->all = list->count(grid->state, scene);
+    grid->first = list->lasting && grid->all > 0 ? id_of(grid, scene, 0) : 0;
     if (make_grid_room(grid, grid->all) != 0)
         grid->all = 0;
-    for (size_t row = 0; row < grid->all; row++) {
-        if (filtered || sorted)
-            grid_fill(grid, scene, row, cells);
-        if (filtered &&
-            !filter_matches(grid->filter, grid->list->columns, grid->list->column_count, cells))
-            continue;
-        if (sorted) {
-            const struct cell *key = &cells[abs(grid->sorted_by) - 1];
-
-            grid->keys[row] = key->number;
-            snprintf(grid->texts[row], sizeof(grid->texts[row]), "%.47s", key->text);
-        }
-        grid->order[grid->shown++] = (uint32_t)row;
+    if (check_order(grid) && grid->room == room && grid->first >= first &&
+        grid->first + grid->all >= end) {
+        drop_rows(grid, grid->first - first);
+        row = end > grid->first ? (size_t)(end - grid->first) : 0;
+    } else {
+        grid->ordered = 0;
     }
-    sorting = grid;
-    if (sorted)
-        qsort(grid->order, grid->shown, sizeof(*grid->order), by_sort_key);
+    kept = grid->ordered;
+    for (; row < grid->all; row++)
+        if (take_row(grid, scene, &plan, row))
+            grid->order[grid->ordered++] = (uint32_t)row;
+    if (grid->sorted_by != 0)
+        sort_rows(grid, kept);
+    grid->shown = grid->ordered;
     find_selected(grid, scene);
 }
 
@@ -428,6 +515,19 @@ static void move_selection(struct grid *grid, const struct scene *scene, long st
     select_place(grid, scene, place < 0 ? 0 : (size_t)place);
 }
 
+/* The first rows in the new order are visible. */
+static void set_order(struct grid *grid, int sorted_by)
+{
+    grid->sorted_by = sorted_by;
+    grid->selecting = false;
+    grid->top = 0;
+}
+
+void grid_sort(struct grid *grid, int column)
+{
+    set_order(grid, grid->list->columns[column].right ? -(column + 1) : column + 1);
+}
+
 static void sort_by_next(struct grid *grid)
 {
     int column = abs(grid->sorted_by); /* index of the next column */
@@ -435,11 +535,10 @@ static void sort_by_next(struct grid *grid)
 
     while (column < count && grid->widths[column] == 0)
         column++;
-    grid->sorted_by = column >= count                     ? 0
-                      : grid->list->columns[column].right ? -(column + 1)
-                                                          : column + 1;
-    grid->selecting = false;
-    grid->top = 0;
+    if (column < count)
+        grid_sort(grid, column);
+    else
+        set_order(grid, 0);
 }
 
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
@@ -453,7 +552,7 @@ bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
         return true;
     }
     if (action == ACTION_SORT_REVERSE) {
-        grid->sorted_by = -grid->sorted_by;
+        set_order(grid, -grid->sorted_by);
         return true;
     }
     if (action == ACTION_COLUMNS_RIGHT || action == ACTION_COLUMNS_LEFT) {
@@ -521,15 +620,14 @@ static void sort_by_title(struct grid *grid, int x)
 {
     int at = grid->titles.x;
 
-    for (size_t i = 0; i < grid->list->column_count; i++) {
-        int number = (int)i + 1;
-
+    for (int i = 0; i < (int)grid->list->column_count; i++) {
         if (grid->widths[i] == 0)
             continue;
         if (x < at + grid->widths[i] + 1) {
-            grid->sorted_by = abs(grid->sorted_by) == number ? -grid->sorted_by
-                              : grid->list->columns[i].right ? -number
-                                                             : number;
+            if (abs(grid->sorted_by) == i + 1)
+                set_order(grid, -grid->sorted_by);
+            else
+                grid_sort(grid, i);
             return;
         }
         at += grid->widths[i] + TABLE_GAP;

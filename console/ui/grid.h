@@ -1,7 +1,8 @@
 /*
  * A grid shows a list: rows with the same columns. The view declares the list; the grid provides
  * selection, scrolling, sorting, the filter, mouse clicks, and the same rows as text, CSV or JSON.
- * Rows are filled one at a time and only when needed. The console's only thread.
+ * Rows are filled when they are drawn or printed, and for a filter or a sort. The console's only
+ * thread.
  */
 #ifndef CONSOLE_GRID_H
 #define CONSOLE_GRID_H
@@ -29,8 +30,13 @@ struct list {
     /* Number of rows; row 0 is the top one unless the grid sorts. */
     size_t (*count)(void *state, const struct scene *scene);
 
-    /* Fills all cells of a row. On entry they are empty: "", TONE_NORMAL, NAN. */
+    /*
+     * Fills all cells of a row, or with FILL_CELL instead that of one COLUMN: filters and sorting
+     * then fill no others. On entry they are empty: "", TONE_NORMAL, NAN.
+     */
     void (*fill)(void *state, const struct scene *scene, size_t row, struct cell *cells);
+    void (*fill_cell)(void *state, const struct scene *scene, size_t row, size_t column,
+                      struct cell *cell);
 
     /*
      * A stable identity of the row's subject, so that the selection follows it. NULL: the row
@@ -50,12 +56,23 @@ struct list {
     int sorted_by; /* initial order: column number + 1, negative: descending; 0: not sorted */
     bool opens;    /* Enter shows the requests of a row before its details */
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
+    /*
+     * The cells of an identity never change, and the identities of neighbouring rows differ by one.
+     * Filters and sorting then fill each row once.
+     */
+    bool lasting;
 };
 
 /* The number of the column of LIST with this name (column_is_named()); -1: none, or no list. */
 int list_column(const struct list *list, const char *name);
 
-enum { GRID_UNWANTED_BYTES = 160 };
+enum { GRID_UNWANTED_BYTES = 160, GRID_KEY_BYTES = 48 };
+
+/* Of the column sorted by. */
+struct sort_key {
+    double number;
+    char text[GRID_KEY_BYTES]; /* lower case */
+};
 
 struct grid {
     const struct list *list;
@@ -66,15 +83,18 @@ struct grid {
     int sorted_by;                      /* as list.sorted_by */
     bool selecting;                     /* a row is selected */
     uint64_t selected_id;
-    size_t selected;      /* its index among the shown rows */
-    size_t top;           /* index of the first visible row */
-    size_t page;          /* visible rows */
-    size_t scrolled;      /* columns scrolled out at the left */
-    size_t all, shown;    /* number of rows; of those that match the filter */
-    uint32_t *order;      /* row numbers in the order shown */
-    double *keys;         /* numeric sort keys, by row number */
-    char (*texts)[48];    /* sort keys of a text column */
-    size_t room;          /* capacity of order, keys and texts */
+    size_t selected;   /* its index among the shown rows */
+    size_t top;        /* index of the first visible row */
+    size_t page;       /* visible rows */
+    size_t scrolled;   /* columns scrolled out at the left */
+    size_t all, shown; /* number of rows; of those that match the filter, 0: not on the screen */
+    size_t ordered;    /* rows in ORDER */
+    uint32_t *order;   /* row numbers in the order shown */
+    struct sort_key *keys; /* by row number or, of lasting rows, by identity modulo ROOM */
+    size_t room;           /* capacity of order and keys: a power of two */
+    uint64_t first;        /* identity of row 0, if rows last; else 0 */
+    int ordered_by;        /* sorted_by and filter that ORDER is of */
+    char ordered_filter[FILTER_BYTES];
     struct canvas titles; /* where they were last drawn; height 0: not on the screen */
     struct canvas rows;
     struct column columns[TABLE_COLUMNS_MAX]; /* those of the list, with what the server lacks */
@@ -99,6 +119,9 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
 
 /* Moves, selects and sorts. Returns false if ACTION means nothing here. */
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
+
+/* Sorts by COLUMN of the list: numbers from the largest, texts from A. */
+void grid_sort(struct grid *grid, int column);
 
 /* Whether the user hides COLUMN of the list. */
 bool grid_hides(const struct grid *grid, size_t column);

@@ -114,24 +114,37 @@ void text_base64(FILE *out, const void *bytes, size_t count)
 
 enum { ESCAPE_COLUMNS = 4 /* \xNN */ };
 
+/* Most characters are: they need none of the calls below. */
+static bool is_printable_ascii(wchar_t character)
+{
+    return character >= L' ' && character <= L'~';
+}
+
 /* Controls, combining and zero-width characters: their bytes are shown as \xNN. */
 static bool is_escaped(wchar_t character)
 {
-    return escape_unsafe((uint32_t)character) || wcwidth(character) <= 0;
+    return !is_printable_ascii(character) &&
+           (escape_unsafe((uint32_t)character) || wcwidth(character) <= 0);
 }
 
 /* The columns of CHARACTER, which has LENGTH bytes. */
 static int character_width(wchar_t character, size_t length)
 {
-    return is_escaped(character) ? ESCAPE_COLUMNS * (int)length : wcwidth(character);
+    return is_printable_ascii(character) ? 1
+           : is_escaped(character)       ? ESCAPE_COLUMNS * (int)length
+                                         : wcwidth(character);
 }
 
 /* Converts the character at TEXT. Returns its length; 0: the end, or not a character. */
 static size_t character_at(const char *text, wchar_t *character)
 {
     mbstate_t state = {0};
-    size_t length = mbrtowc(character, text, MB_CUR_MAX, &state);
+    size_t length;
 
+    *character = (unsigned char)*text;
+    if (is_printable_ascii(*character))
+        return 1;
+    length = mbrtowc(character, text, MB_CUR_MAX, &state);
     return length == (size_t)-1 || length == (size_t)-2 ? 0 : length;
 }
 

@@ -112,31 +112,72 @@ static void thread_of(const struct tail_line *line, char *text, size_t size)
         snprintf(text, size, "%u.%u", line->worker, line->number);
 }
 
-static void log_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void fill_path(const struct tail_line *line, struct cell *cell)
 {
-    const struct tail_line *line = line_of(state, scene, row);
-    enum tone tone = status_tone(line->status);
     const char *path = strchr(line->request, ' ');
 
     path = path != NULL ? path + 1 : line->request;
-    cell_clock(&cells[TIME], TONE_DIM, line->time_ns);
-    cell_exact(&cells[STATUS], tone, line->status);
-    cell_latency(&cells[TOOK], TONE_NORMAL, (double)line->duration_ns);
-    cell_bytes(&cells[BYTES], TONE_NORMAL, (double)line->body_bytes);
-    cell_text(&cells[OUTCOME], TONE_NORMAL, outcome_of(line));
-    tail_address(line, cells[CLIENT].text);
-    cell_text(&cells[HOST], TONE_NORMAL, line->host);
-    thread_of(line, cells[THREAD].text, sizeof(cells[THREAD].text));
-    if (line->worker != TAIL_NO_THREAD)
-        cell_print(&cells[WORKER], TONE_NORMAL, "%u", line->worker);
-    tail_protocol(line, cells[PROTOCOL].text);
-    if (line->streams > 0)
-        cell_exact(&cells[STREAMS], TONE_NORMAL, line->streams);
-    cell_text(&cells[REQUEST], tone == TONE_GOOD ? TONE_NORMAL : tone, line->request);
-    cell_print(&cells[PATH], TONE_NORMAL, "%.*s", (int)strcspn(path, " ?"), path);
-    cells[PATH].cut = line->request_cut || strcspn(path, " ?") >= TABLE_CELL_BYTES;
-    cell_text(&cells[REFERER], TONE_NORMAL, line->referer);
-    cell_text(&cells[AGENT], TONE_NORMAL, line->agent);
+    cell_print(cell, TONE_NORMAL, "%.*s", (int)strcspn(path, " ?"), path);
+    cell->cut = line->request_cut || strcspn(path, " ?") >= TABLE_CELL_BYTES;
+}
+
+static void log_fill_cell(void *state, const struct scene *scene, size_t row, size_t column,
+                          struct cell *cell)
+{
+    const struct tail_line *line = line_of(state, scene, row);
+    enum tone tone = status_tone(line->status);
+
+    switch ((enum column_number)column) {
+    case TIME:
+        cell_clock(cell, TONE_DIM, line->time_ns);
+        break;
+    case STATUS:
+        cell_exact(cell, tone, line->status);
+        break;
+    case TOOK:
+        cell_latency(cell, TONE_NORMAL, (double)line->duration_ns);
+        break;
+    case BYTES:
+        cell_bytes(cell, TONE_NORMAL, (double)line->body_bytes);
+        break;
+    case OUTCOME:
+        cell_text(cell, TONE_NORMAL, outcome_of(line));
+        break;
+    case CLIENT:
+        tail_address(line, cell->text);
+        break;
+    case HOST:
+        cell_text(cell, TONE_NORMAL, line->host);
+        break;
+    case THREAD:
+        thread_of(line, cell->text, sizeof(cell->text));
+        break;
+    case WORKER:
+        if (line->worker != TAIL_NO_THREAD)
+            cell_print(cell, TONE_NORMAL, "%u", line->worker);
+        break;
+    case PROTOCOL:
+        tail_protocol(line, cell->text);
+        break;
+    case STREAMS:
+        if (line->streams > 0)
+            cell_exact(cell, TONE_NORMAL, line->streams);
+        break;
+    case REQUEST:
+        cell_text(cell, tone == TONE_GOOD ? TONE_NORMAL : tone, line->request);
+        break;
+    case PATH:
+        fill_path(line, cell);
+        break;
+    case REFERER:
+        cell_text(cell, TONE_NORMAL, line->referer);
+        break;
+    case AGENT:
+        cell_text(cell, TONE_NORMAL, line->agent);
+        break;
+    case COLUMNS:
+        break;
+    }
 }
 
 static void log_detail(void *state, const struct scene *scene, size_t row, FILE *out)
@@ -177,11 +218,12 @@ static const struct list list = {
     .columns = columns,
     .column_count = COLUMNS,
     .count = log_count,
-    .fill = log_fill,
+    .fill_cell = log_fill_cell,
     .id = log_id,
     .detail = log_detail,
     .lacks = log_lacks,
     .follow = true,
+    .lasting = true,
 };
 
 static bool log_ready(const struct scene *scene)

@@ -401,8 +401,15 @@ TEST(filter_applies_to_all_views)
     assert_true(terminal_shows_no_more(terminal, "/page-39"));
     TYPE_SHOWS("\r", "2 of 40 shown");
     TYPE_SHOWS("2\t\x1b[Z5", "[5 log]", "2 of 40 shown", "filter: status:4xx");
+    fixture_log_requests(fixture, 30); /* all 200 */
+    ASSERT_SHOWS("2 of 70 shown");
+    TYPE_SHOWS("/\x15status:200\r", "65 of 70 shown");
+    TYPE_SHOWS(":sort took\r", "65 of 70 shown", "/page-38"); /* the slowest first */
+    assert_true(terminal_shows_no_more(terminal, "/page-0 "));
+    fixture_log_requests(fixture, 60);
+    ASSERT_SHOWS("125 of 130 shown", "/page-59");
     TYPE_SHOWS("/\x15took>fast\r", "not done: 'fast' in the filter is not a number");
-    TYPE_SHOWS("\x1b", "/page-39");
+    TYPE_SHOWS("\x1b", " of 130");
     assert_true(terminal_shows_no_more(terminal, "filter:"));
 }
 
