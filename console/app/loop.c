@@ -66,7 +66,8 @@ static void sample_if_due(struct loop *loop)
         timeline->next_sample_ns = now_ns + period_ns;
     session->dirty = true;
     controller_update(session->controller, now_ns);
-    timeline_sample(session, now_ns);
+    if (!timeline_sample(session, now_ns))
+        timeline->next_sample_ns = 0;
     if (watch_needs_origins(session->watch, session_view(session)->wants))
         controller_call(session->controller, "config", set_origins, session->watch);
     session_report_alerts(session);

@@ -207,7 +207,8 @@ static int write_moment(struct page *page, uint64_t at_ns)
 
     session->timeline.frozen = true;
     session->timeline.replay_at_ns = (double)at_ns;
-    timeline_sample(session, 0);
+    while (!timeline_sample(session, 0) && session->failure == NULL)
+        continue;
     if (session->failure != NULL)
         return -1;
     session_update_views(session);

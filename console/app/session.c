@@ -42,6 +42,7 @@ static int open_views(struct session *session)
             view_open(&session->views[i], view_table[i], &session->filter) != 0)
             return -1;
         session->views[i].grid.ascii = &session->screen.ascii;
+        session->views[i].grid.folds_at_once = session->options->replay != NULL;
         if (view_table[i] == session->options->view)
             session->view = i;
     }
@@ -274,7 +275,26 @@ static void check_memory(struct session *session, int result)
         session->failure = "out of memory";
 }
 
-void timeline_sample(struct session *session, uint64_t now_ns)
+#define PLAYED_AT_ONCE_NS (10 * NS_PER_S)   /* of the recording */
+#define PLAY_FOR_NS       (200 * NS_PER_MS) /* of CPU time */
+
+/* Plays to AT_NS of the recording, but not for long. Returns whether it is there. */
+static bool play_to(struct session *session, uint64_t at_ns)
+{
+    const struct replay *replay = watch_replay(session->watch);
+    uint64_t until_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + PLAY_FOR_NS, to_ns = 0;
+
+    if (at_ns >= replay_at_ns(replay))
+        to_ns = replay_at_ns(replay);
+    do {
+        to_ns = at_ns - to_ns > PLAYED_AT_ONCE_NS ? to_ns + PLAYED_AT_ONCE_NS : at_ns;
+        check_memory(session, watch_replay_to(session->watch, to_ns, WANT_ALL));
+    } while (to_ns < at_ns && session->failure == NULL &&
+             clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns);
+    return to_ns == at_ns;
+}
+
+bool timeline_sample(struct session *session, uint64_t now_ns)
 {
     struct timeline *timeline = &session->timeline;
     double length_ns;
@@ -283,7 +303,7 @@ void timeline_sample(struct session *session, uint64_t now_ns)
         if (!timeline->frozen)
             check_memory(session, watch_sample(session->watch, now_ns, clock_wall_ns(),
                                                session_view(session)->wants));
-        return;
+        return true;
     }
     length_ns = (double)replay_length_ns(watch_replay(session->watch));
     if (!timeline->frozen && timeline->replay_ns != 0)
@@ -294,8 +314,7 @@ void timeline_sample(struct session *session, uint64_t now_ns)
         timeline->replay_at_ns = length_ns;
         timeline->frozen = true;
     }
-    check_memory(session,
-                 watch_replay_to(session->watch, (uint64_t)timeline->replay_at_ns, WANT_ALL));
+    return play_to(session, (uint64_t)timeline->replay_at_ns);
 }
 
 /* Takes a last sample of all data, because another view may be shown while frozen. */

@@ -143,9 +143,11 @@ bool session_close_overlay(struct session *session);
 /* The scroll of the topmost overlay; NULL: none is open. */
 struct scroll *session_overlay_scroll(struct session *session);
 
-/* Samples the server unless frozen, or advances the replay by the time since the last call times
- * the speed of the options. */
-void timeline_sample(struct session *session, uint64_t now_ns);
+/*
+ * Samples the server unless frozen, or advances the replay by the time since the last call times
+ * the speed of the options. False: that is a long way; call it again at once, after the keys are read.
+ */
+bool timeline_sample(struct session *session, uint64_t now_ns);
 
 /* Freezes or continues. */
 void timeline_toggle_freeze(struct session *session);

@@ -672,13 +672,23 @@ const struct alert *alerts_worst(const struct alerts *alerts, size_t *more)
 
 /* Words */
 
+/* The number of marks until NOW: those of a recording may be later. */
+static size_t marks_until(const struct marks *marks, const struct snapshot *now)
+{
+    size_t count = marks->count;
+
+    while (count > 0 && marks->mark[count - 1].time_ns > now->wall_ns)
+        count--;
+    return count;
+}
+
 /* "worker 2 died"; returns false if no event names it. */
 static bool describe_death(const struct snapshot *now, const struct marks *marks, char *text,
                            size_t size, const char **state)
 {
     unsigned slot;
     int pid;
-    size_t at = marks->count;
+    size_t at = marks_until(marks, now);
 
     while (at > 0 && (marks->mark[at - 1].kind != MARK_crash ||
                       sscanf(marks->mark[at - 1].text, "worker %u (pid %d)", &slot, &pid) != 2))
@@ -695,9 +705,10 @@ static bool describe_death(const struct snapshot *now, const struct marks *marks
 }
 
 /* "the logger died"; returns false if no event names it. */
-static bool describe_other_death(const struct marks *marks, char *text, size_t size)
+static bool describe_other_death(const struct snapshot *now, const struct marks *marks, char *text,
+                                 size_t size)
 {
-    for (size_t i = marks->count; i > 0; i--) {
+    for (size_t i = marks_until(marks, now); i > 0; i--) {
         const struct mark *mark = &marks->mark[i - 1];
         const char *end = strstr(mark->text, " (pid ");
 
@@ -752,7 +763,7 @@ static bool describe_subject(const struct alert *alert, const struct alert_facts
         return alert->rule.of == METRIC_workers_died
                    ? describe_death(model_now(facts->model), marks, text, size, state)
                    : alert->rule.of == METRIC_processes_died &&
-                         describe_other_death(marks, text, size);
+                         describe_other_death(model_now(facts->model), marks, text, size);
     case ALERT_STOPPED:
         return describe_stopped(facts, text, size);
     case ALERT_SILENT:

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* bounds the work of a seek */
 #define COSTLY_EVERY_NS NS_PER_S /* for the cache tables, which are large and change little */
 
 enum {
@@ -31,7 +30,7 @@ struct recorder {
     size_t shadow_size;
     struct buffer raw, packed;
     size_t run_end; /* end of the last run */
-    uint64_t whole_at_ns, costly_at_ns, processes_at_ns;
+    uint64_t costly_at_ns, processes_at_ns;
     uint64_t next_sample;
     char *origins; /* NULL: never set */
     bool origins_new;
@@ -380,9 +379,8 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size)
 {
-    bool whole = new_daemon || recorder->shadow == NULL ||
-                 recorder->shadow_size != reader->map.size ||
-                 now_ns >= recorder->whole_at_ns + WHOLE_EVERY_NS;
+    bool whole =
+        new_daemon || recorder->shadow == NULL || recorder->shadow_size != reader->map.size;
     bool costly = whole || now_ns >= recorder->costly_at_ns + COSTLY_EVERY_NS;
 
     recorder->raw.length = 0;
@@ -390,7 +388,6 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
     if (whole && begin_whole(recorder, &reader->map) != 0)
         return recording_failed(recorder, why, size);
     record_all(recorder, &reader->map, costly);
-    recorder->whole_at_ns = whole ? now_ns : recorder->whole_at_ns;
     recorder->costly_at_ns = costly ? now_ns : recorder->costly_at_ns;
     if (processes != NULL && processes->time_ns != 0 &&
         (whole || processes->time_ns != recorder->processes_at_ns)) {

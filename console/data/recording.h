@@ -130,8 +130,8 @@ enum replay_step {
 /* Applies the next chunk if it is not after UNTIL_NS, counted from the first chunk. */
 enum replay_step replay_next(struct replay *replay, uint64_t until_ns);
 
-/* Makes the last chunk of kind WHOLE that is not after AT_NS the next one to apply. */
-void replay_seek(struct replay *replay, uint64_t at_ns);
+/* Makes the first chunk the next one to apply. */
+void replay_rewind(struct replay *replay);
 
 /* Time of the current chunk (the one applied last), counted from the first chunk. */
 uint64_t replay_at_ns(const struct replay *replay);
@@ -143,7 +143,7 @@ uint64_t replay_wall_ns(const struct replay *replay);
 /* A reader of the rebuilt segment; NULL before the first step. Valid until the next step. */
 const struct segment_reader *replay_reader(const struct replay *replay);
 
-/* True if the current chunk is of another daemon, or the first one after a seek. */
+/* True if the current chunk is of another daemon, or the first one. */
 bool replay_new_daemon(const struct replay *replay);
 
 /* How the daemon ended; NULL: it was running at this time. */

@@ -31,7 +31,7 @@ struct replay {
     unsigned char *image; /* the segment */
     size_t image_size;
     struct segment_reader reader;
-    bool attached, new_daemon, jumped;
+    bool attached, new_daemon;
     uint64_t generation; /* the current daemon's */
     char ended[ERROR_TEXT];
     struct process_table *processes;
@@ -324,7 +324,7 @@ static const char *apply_chunk(struct replay *replay, const struct place *place)
     unsigned char *raw;
     const char *problem = unpack(replay, place, &raw);
     struct input input = {.at = raw, .end = problem == NULL ? raw + place->chunk.raw : raw};
-    bool first = replay->jumped;
+    bool first = replay->next == 0;
 
     replay->ended[0] = '\0';
     while (problem == NULL && input.at < input.end)
@@ -342,7 +342,6 @@ static const char *apply_chunk(struct replay *replay, const struct place *place)
     }
     replay->new_daemon = first || replay->generation != replay->reader.map.header.generation;
     replay->generation = replay->reader.map.header.generation;
-    replay->jumped = false;
     return NULL;
 }
 
@@ -355,8 +354,6 @@ enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
     if (replay->next == replay->count ||
         place->chunk.time_ns - replay->places[0].chunk.time_ns > until_ns)
         return REPLAY_WAITS;
-    if (replay->next == 0)
-        replay->jumped = true;
     problem = apply_chunk(replay, place);
     if (problem != NULL) {
         snprintf(replay->error, sizeof(replay->error),
@@ -368,16 +365,10 @@ enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
     return REPLAY_STEPPED;
 }
 
-void replay_seek(struct replay *replay, uint64_t at_ns)
+void replay_rewind(struct replay *replay)
 {
-    size_t target = 0;
-
-    for (size_t i = 0; i < replay->count; i++)
-        if (replay->places[i].chunk.kind == RECORDING_WHOLE &&
-            replay->places[i].chunk.time_ns - replay->places[0].chunk.time_ns <= at_ns)
-            target = i;
-    replay->next = target;
-    replay->jumped = true;
+    replay->next = 0;
+    replay->has_processes = false;
 }
 
 static const struct recording_chunk *current_chunk(const struct replay *replay)

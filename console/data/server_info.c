@@ -83,7 +83,7 @@ int server_info_clear(struct server_info *info)
     host_list_release(&info->hosts);
     if (info->subject != NULL)
         subject_clear(info->subject);
-    info->missed = info->slow_ns = 0;
+    info->missed = info->slow_ns = info->own_second = 0;
     return server_info_open(info) != 0 || clear_host_top(info) != 0 ? -1 : 0;
 }
 
@@ -260,6 +260,8 @@ void server_info_take_requests(struct server_info *info, const struct segment_re
     uint64_t missed, more;
 
     tail_read(info->tail, reader, now_ns, count_request, &counting);
+    if (info->replayed)
+        tail_order(info->tail); /* the order does not depend on the moments that are drawn */
     missed = tail_missed(info->tail);
     if (missed <= info->missed)
         return;

@@ -72,7 +72,7 @@ struct server_info {
 int server_info_open(struct server_info *info);
 void server_info_close(struct server_info *info);
 
-/* Clears all but the configuration and the marks, before a jump in a recording. Result as above. */
+/* Clears all but the configuration and the marks, before a recording is played again. Result as above. */
 int server_info_clear(struct server_info *info);
 
 /* Another daemon: counters restart, and its history follows after a gap. Returns 0, or -1: out of

@@ -246,10 +246,6 @@ int watch_add_note(struct watch *watch, const char *text, uint64_t now_ns, uint6
 
 /* Replay */
 
-#define REPLAY_RUN_UP_NS                                                                           \
-    (10 * NS_PER_S) /* a jump starts this long before its target, so that rates are known */
-#define REPLAY_JUMP_NS (60 * NS_PER_S) /* jumps if the target is further ahead than this */
-
 /* The notes up to the current moment become events. */
 static void take_notes(struct watch *watch)
 {
@@ -279,10 +275,8 @@ static int sample_replay(struct watch *watch, unsigned wants)
 
 int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
 {
-    uint64_t now_ns = replay_at_ns(watch->replay);
-
-    if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
-        replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
+    if (at_ns < replay_at_ns(watch->replay)) {
+        replay_rewind(watch->replay);
         watch->new_daemon = true;
         if (server_info_clear(&watch->info) != 0)
             return -1;

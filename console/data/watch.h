@@ -83,8 +83,9 @@ int watch_record_end(struct watch *watch, char *why, size_t size);
 uint64_t watch_recorded(const struct watch *watch);
 
 /*
- * Moves to AT_NS, counted from the start of the recording, forward or back. Result as
- * watch_sample().
+ * Plays to AT_NS, counted from the start of the recording: from the current moment or, if that is later,
+ * from the start. Everything is then as if the recording had been watched to this moment; marks that
+ * are later stay known. Result as watch_sample().
  */
 int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants);
 

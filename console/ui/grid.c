@@ -394,8 +394,10 @@ static void compare_rows(struct grid *grid, const struct scene *scene,
         }
     }
     for (size_t i = 0; i < count; i++)
-        grid->same[i] =
-            differs[i] ? 1 : grid->same[i] + (grid->same[i] != 0 && grid->same[i] <= FOLD_FRAMES);
+        grid->same[i] = differs[i] ? 1
+                        : grid->folds_at_once
+                            ? 0
+                            : grid->same[i] + (grid->same[i] != 0 && grid->same[i] <= FOLD_FRAMES);
 }
 
 /*

@@ -79,6 +79,7 @@ struct grid {
     void *state;                        /* state of the view */
     const struct filter *filter;        /* rows that do not match are hidden */
     const bool *ascii;                  /* draw ASCII characters only; NULL: no */
+    bool folds_at_once;                 /* whether a column folds depends on the rows drawn only */
     char unwanted[GRID_UNWANTED_BYTES]; /* names of the columns that the user hides, with blanks */
     int sorted_by;                      /* as list.sorted_by */
     bool selecting;                     /* a row is selected */

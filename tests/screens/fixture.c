@@ -4,6 +4,7 @@
 #include "common/log_record.h"
 #include "common/segment_reader.h"
 #include "common/segment_writer.h"
+#include "console/data/recording.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -214,18 +215,18 @@ static void fill_history(struct fixture *fixture)
     }
 }
 
-static void store_second(struct fixture *fixture, uint32_t answered)
+static void store_second(struct fixture *fixture, uint64_t wall_ns, uint32_t answered)
 {
     uint64_t values[METRIC_COUNT];
 
     for (uint32_t i = 0; i < METRIC_COUNT; i++)
         values[i] = segment_sum(&fixture->segment, (enum metric)i);
-    store_sample(fixture, clock_wall_ns(), values, 400000, answered);
+    store_sample(fixture, wall_ns, values, 400000, answered);
 }
 
 /* Driving */
 
-static void serve_one(struct fixture *fixture, uint32_t slot, uint64_t now_ns)
+static void serve_one(struct fixture *fixture, uint32_t slot, uint64_t now_ns, uint64_t wall_ns)
 {
     struct segment_thread *thread = segment_thread(&fixture->segment, slot);
     unsigned number = (unsigned)(fixture->served++ % 1000);
@@ -249,7 +250,7 @@ static void serve_one(struct fixture *fixture, uint32_t slot, uint64_t now_ns)
                      80000 + (uint64_t)(rand() % 400000));
     snprintf(work, sizeof(work), "GET /page-%u", number);
     segment_activity_work(&thread->activity, states[number % 4], now_ns, work, strlen(work));
-    log_request(fixture, slot, number, status, clock_wall_ns());
+    log_request(fixture, slot, number, status, wall_ns);
 }
 
 static void drive(struct fixture *fixture, uint64_t now_ns)
@@ -263,14 +264,14 @@ static void drive(struct fixture *fixture, uint64_t now_ns)
 
             fixture->due[slot] += seconds * (200 + 50 * slot);
             while (fixture->due[slot] >= 1) {
-                serve_one(fixture, slot, now_ns);
+                serve_one(fixture, slot, now_ns, clock_wall_ns());
                 fixture->due[slot] -= 1;
             }
         }
     if (now_ns < fixture->last_second_ns + NS_PER_S)
         return;
     fixture->last_second_ns = now_ns;
-    store_second(fixture, 1000);
+    store_second(fixture, clock_wall_ns(), 1000);
 }
 
 /* Control */
@@ -464,16 +465,60 @@ void fixture_log_requests(struct fixture *fixture, unsigned count)
         log_request(fixture, 0, i, 200, clock_wall_ns());
 }
 
-void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text)
+static void log_event_at(struct fixture *fixture, uint64_t wall_ns, const char *text)
 {
     const struct event_ring ring = segment_event_ring(&fixture->segment, SEGMENT_RING_MASTER);
-    struct event_record event = {.time_ns = clock_wall_ns() - seconds * NS_PER_S,
-                                 .level = LEVEL_INFO,
-                                 .role = ROLE_MASTER,
-                                 .pid = getpid()};
+    struct event_record event = {
+        .time_ns = wall_ns, .level = LEVEL_INFO, .role = ROLE_MASTER, .pid = getpid()};
 
     snprintf(event.text, sizeof(event.text), "%s", text);
     event_ring_append(&ring, &event);
+}
+
+void fixture_log_event(struct fixture *fixture, unsigned seconds, const char *text)
+{
+    log_event_at(fixture, clock_wall_ns() - seconds * NS_PER_S, text);
+}
+
+static void simulate_second(struct fixture *fixture, unsigned second, uint64_t now_ns,
+                            uint64_t wall_ns)
+{
+    unsigned count = 20 + second % 7;
+
+    for (unsigned i = 0; i < count; i++)
+        serve_one(fixture, i % 2 * (MAX_THREADS / MAX_WORKERS), now_ns,
+                  wall_ns - (count - i) * 10 * NS_PER_MS);
+    store_second(fixture, wall_ns, count);
+    if (second == 20) {
+        log_event_at(fixture, wall_ns,
+                     "worker 1 (pid 5000001) was killed by signal 9, starting another");
+        fixture_add(fixture, METRIC_workers_died, 1);
+    }
+    if (second == 40) {
+        log_event_at(fixture, wall_ns, "serving threads per worker changed from 2 to 3, by uid 0");
+        set_threads(fixture, 3);
+    }
+}
+
+void fixture_record(struct fixture *fixture, const char *path, unsigned seconds)
+{
+    uint64_t from_ns = clock_monotonic_ns(), wall_ns = clock_wall_ns();
+    struct segment_reader reader;
+    char why[256];
+    struct recorder *recorder = recorder_create(path, why, sizeof(why));
+    const char *problem =
+        segment_attach_copy(&reader, fixture->segment.base, fixture->segment.size);
+    int failed = recorder == NULL || problem != NULL;
+
+    for (unsigned i = 0; i < seconds && !failed; i++) {
+        simulate_second(fixture, i, from_ns + i * NS_PER_S, wall_ns + i * NS_PER_S);
+        failed = recorder_add(recorder, &reader, i == 0, NULL, from_ns + i * NS_PER_S,
+                              wall_ns + i * NS_PER_S, why, sizeof(why));
+    }
+    if (failed || recorder_close(recorder, why, sizeof(why)) != 0) {
+        fprintf(stderr, "fixture: %s\n", problem != NULL ? problem : why);
+        abort();
+    }
 }
 
 void fixture_add(struct fixture *fixture, enum metric metric, uint64_t more)

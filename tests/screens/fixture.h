@@ -56,6 +56,12 @@ void fixture_add_certificate(struct fixture *fixture, const char *names, int64_t
 /* Thread 0.0 of a fixture that is not driven logs COUNT requests. */
 void fixture_log_requests(struct fixture *fixture, unsigned count);
 
+/*
+ * Records SECONDS moments, one a second from now on, into the new file PATH: the fixture, which is not
+ * driven, answers requests; worker 1 dies in second 20, and the threads become 3 in second 40.
+ */
+void fixture_record(struct fixture *fixture, const char *path, unsigned seconds);
+
 /* While held, commands are read but not answered. Thread-safe. */
 void fixture_hold_answers(struct fixture *fixture, bool hold);
 

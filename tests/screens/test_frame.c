@@ -824,6 +824,57 @@ TEST(recorded_session_is_replayed)
     unlink(path);
 }
 
+/* Every view at every fifth second, as text. */
+enum { RECORDED_S = 105, MOMENTS = RECORDED_S / 5, RECORDED_VIEWS = 7 };
+
+static void check_moment(char *screens[RECORDED_VIEWS], const char *how)
+{
+    for (size_t i = 0; i < RECORDED_VIEWS; i++) {
+        const char key[] = {"1234569"[i], '\0'};
+
+        terminal_type(terminal, key);
+        assert_true(terminal_settle(terminal));
+        if (screens[i] == NULL)
+            screens[i] = strdup(terminal_text(terminal));
+        else if (strcmp(screens[i], terminal_text(terminal)) != 0)
+            fail_msg("--- played\n%s+++ %s\n%s", screens[i], how, terminal_text(terminal));
+    }
+}
+
+/* However a moment of a recording is reached: forward, back, or by --at. */
+TEST(moment_of_a_recording_has_one_screen)
+{
+    static char *screens[MOMENTS][RECORDED_VIEWS];
+    char path[64], at[16];
+    const char *replay[] = {"--replay", path, "--at", at, NULL};
+
+    snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
+    unlink(path);
+    stage_fixture();
+    fixture_record(fixture, path, RECORDED_S);
+    for (size_t start = 0; start < MOMENTS; start += MOMENTS / 2) {
+        snprintf(at, sizeof(at), "%zus", 5 * start);
+        stage_console(30, 120, replay, NULL);
+        ASSERT_SHOWS("REPLAY paused");
+        check_moment(screens[start], "--at");
+        for (size_t i = 1; start == 0 && i < MOMENTS; i++) {
+            terminal_type(terminal, "\x1bOC");
+            check_moment(screens[i], "forward");
+        }
+        for (size_t i = start; start == MOMENTS - 1 && i-- > 0;) {
+            terminal_type(terminal, "\x1bOD");
+            check_moment(screens[i], "back");
+        }
+        terminal_type(terminal, "q");
+        stage_ended_well();
+        stage_end_console();
+    }
+    for (size_t i = 0; i < MOMENTS; i++)
+        for (size_t j = 0; j < RECORDED_VIEWS; j++)
+            free(screens[i][j]);
+    unlink(path);
+}
+
 static bool has_grown(const char *path, off_t *size)
 {
     struct stat now;

@@ -153,6 +153,7 @@ static const char *health_after(const struct growth *rates, size_t count, unsign
 
     for (unsigned i = 0; i < seconds; i++) {
         snapshot.time_ns += NS_PER_S;
+        snapshot.wall_ns = snapshot.time_ns;
         for (size_t j = 0; j < count; j++)
             snapshot.sums[rates[j].metric] = metric_table[rates[j].metric].kind == KIND_GAUGE
                                                  ? rates[j].each_s
@@ -239,6 +240,8 @@ TEST(dead_worker_is_named_until_it_is_acknowledged)
 
     begin_health();
     marks_add(&marks, MARK_crash, 7, "worker 2 (pid 8) was killed by signal 9: starting another");
+    marks_add(&marks, MARK_crash, UINT64_MAX,
+              "worker 1 (pid 7) crashed: starting another"); /* later */
     serve_with(&worker, NULL);
     assert_string_equal(health_after(NULL, 0, 2), "healthy");
     assert_string_equal(health_after(&(struct growth){METRIC_workers_died, 1}, 1, 1),
