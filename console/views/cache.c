@@ -173,10 +173,9 @@ static void draw_change(const struct state *state, const struct scene *scene,
     uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
 
     if (change->wall_ns == 0) {
-        if (scene_allows_changes(scene))
-            canvas_item(
-                canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
-                canvas->width < HINT_WIDTH ? "" : "; then the hit ratio before and after is here");
+        canvas_item(canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
+                    canvas->width < HINT_WIDTH ? ""
+                                               : "; then the hit ratio before and after is here");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
@@ -188,10 +187,11 @@ static void draw_change(const struct state *state, const struct scene *scene,
 
 static void cache_draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
+    bool says_change = ((struct state *)state)->change.wall_ns != 0 || scene_allows_changes(scene);
     const struct layout_part parts[] = {
         {.min = 1, .importance = 5},
         {.min = 1, .importance = 4},
-        {.min = 1, .importance = 2},
+        {.min = says_change, .importance = 2},
         {.min = PANEL_FULL_HEIGHT, .max = 12, .weight = 1, .importance = 1, .gap = 1},
         {.min = 4, .weight = 2, .importance = 6, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];

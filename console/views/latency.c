@@ -316,24 +316,35 @@ static void draw_bar(const struct scene *scene, const struct canvas *canvas, int
     }
 }
 
+/*
+ * Counts the requests in column X of WIDTH by outcome; as those of the first one if outcomes were not
+ * recorded. Returns their sum.
+ */
+static double count_column(const struct range *range, uint64_t buckets[][BUCKETS], int x, int width,
+                           double *counts)
+{
+    double sum = 0;
+
+    for (int i = 0; i < OUTCOME_COUNT; i++)
+        sum += counts[i] = count_in_part(range, buckets[i], x, width);
+    if (!(sum > 0))
+        sum = counts[0] = count_in_part(range, buckets[OUTCOME_ALL], x, width);
+    return sum;
+}
+
 static void draw_histogram(const struct scene *scene, const struct canvas *canvas,
                            const struct range *range)
 {
     struct canvas bars = canvas_part(canvas, 1, 0, canvas->height - 3, canvas->width);
     uint64_t buckets[OUTCOME_COUNT + 1][BUCKETS];
-    double most = 0;
+    double counts[OUTCOME_COUNT], most = 0;
 
     for (int i = 0; i <= OUTCOME_COUNT; i++)
         collect_latency(scene, i, RECENT_S, buckets[i]);
     for (int x = 0; x < bars.width; x++)
-        most = fmax(most, count_in_part(range, buckets[OUTCOME_ALL], x, bars.width));
+        most = fmax(most, count_column(range, buckets, x, bars.width, counts));
     for (int x = 0; x < bars.width; x++) {
-        double counts[OUTCOME_COUNT], split = 0;
-
-        for (int i = 0; i < OUTCOME_COUNT; i++)
-            split += counts[i] = count_in_part(range, buckets[i], x, bars.width);
-        if (!(split > 0)) /* outcomes were not recorded */
-            counts[0] = count_in_part(range, buckets[OUTCOME_ALL], x, bars.width);
+        count_column(range, buckets, x, bars.width, counts);
         draw_bar(scene, &bars, x, counts, most);
     }
     draw_histogram_legend(scene, canvas);
