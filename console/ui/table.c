@@ -215,8 +215,11 @@ void table_print(FILE *out, const struct column *columns, size_t count, const st
 
 void cell_text(struct cell *cell, enum tone tone, const char *text)
 {
+    size_t length = strnlen(text, sizeof(cell->text) - 1);
+
     cell->tone = tone;
-    snprintf(cell->text, sizeof(cell->text), "%s", text);
+    memcpy(cell->text, text, length);
+    cell->text[length] = '\0';
 }
 
 void cell_print(struct cell *cell, enum tone tone, const char *format, ...)
