@@ -13,11 +13,21 @@ def invalid_requests_are_answered(bench):
         port = server.metrics_port
         for request, status in ((b"GET /metrics\r\n\r\n", 400), (b"\x16\x03\x01\x00\xee\r\n\r\n", 400),
                                 (b"GET /metrics HTTP/1.1\r\n\r\n", 400), (b"GET /metrics HTTP/1.0\r\n\r\n", 200),
+                                (b"GET /healthz?verbose HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
                                 (b"GET /metrics HTTP/3.0\r\nHost: a\r\n\r\n", 505),
                                 (b"GET /" + b"a" * 2000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
                                 (b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 431),
                                 (b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"X: a\r\n" * 100 + b"\r\n", 431)):
             expect(exchange(port, request).status, status, repr(request[:40]))
+
+
+@test
+def only_get_and_head_are_methods(bench):
+    with MetricsServer(bench) as server:
+        response = server.request("/healthz", method="HEAD")
+        expect((response.status, response["content-length"], response.body), (200, "3", b""), "HEAD")
+        response = server.request("/healthz", method="DELETE")
+        expect((response.status, response["allow"]), (405, "GET, HEAD"), "DELETE")
 
 
 @test

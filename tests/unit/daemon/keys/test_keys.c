@@ -20,7 +20,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -599,47 +598,6 @@ TEST(link_signs_with_the_keys_of_its_set)
     certificate_set_free(set);
 }
 
-TEST(process_that_runs_is_not_started_again)
-{
-    pid_t pid = scene.process.child.pid;
-
-    scene.process.pinged_ns = 1;
-    assert_false(start_process());
-    assert_int_equal(scene.process.pinged_ns, 1);
-    assert_int_equal(scene.process.child.pid, pid);
-}
-
-TEST(end_is_counted_and_the_next_start_waits)
-{
-    struct child *child = &scene.process.child;
-
-    scene.process.pinged_ns = 1;
-    assert_int_equal(waitpid(child->pid, NULL, WNOHANG), 0);
-    kill(child->pid, SIGKILL);
-    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
-    child->started_ns = clock_monotonic_ns(); /* however long that took */
-    keys_process_ended(&scene.process, "was killed");
-    assert_int_equal(child->pid, 0);
-    assert_int_equal(child->backoff.failures, 1);
-    assert_non_null(strstr(last_event(), "was killed: starting another"));
-    assert_false(child_is_due(child, child->backoff.not_before_ns - 1));
-    child->backoff = (struct backoff){0}; /* over */
-    assert_true(start_process());
-    assert_int_equal(scene.process.pinged_ns, 0);
-}
-
-TEST_WITH(start_without_descriptors_fails, open_scene, close_scene)
-{
-    struct rlimit before, none;
-
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_false(start_process());
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(scene.process.child.pid, 0);
-}
-
 TEST(ping_is_answered)
 {
     const struct channel *channel = scene.process.child.channel;
@@ -673,26 +631,6 @@ TEST(answer_without_a_ping_is_a_fault)
     status = await_end();
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
-}
-
-TEST(process_that_does_not_answer_is_killed_once)
-{
-    const uint64_t late = 1 + TIMEOUT_MS * NS_PER_MS + 1;
-    int status;
-
-    keys_process_check(&scene.process, TIMEOUT_MS, 0, 1);
-    keys_process_check(&scene.process, TIMEOUT_MS, 0, late - 1);
-    assert_int_equal(scene.process.pinged_ns, 1);
-    keys_process_check(&scene.process, TIMEOUT_MS, 2, late); /* it was suspended */
-    assert_int_equal(scene.process.pinged_ns, 1);
-    keys_process_check(&scene.process, TIMEOUT_MS, 0, late);
-    assert_int_equal(scene.process.pinged_ns, late);
-    keys_process_check(&scene.process, TIMEOUT_MS, 0, late + 1);
-    assert_int_equal(scene.process.pinged_ns, late);
-    status = await_end();
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGKILL);
-    keys_process_check(&scene.process, TIMEOUT_MS, 0, late + 2); /* no process */
 }
 
 static int make_keys(void **state)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS = 2, REQUEST_BYTES = ANSWER_REQUEST_MAX + 64 };
+enum { WORKERS = 2 };
 
 static struct segment segment;
 static struct answer_setup setup;
@@ -139,53 +139,6 @@ TEST(readiness_needs_one_worker_and_no_stop)
     expect_get("/readyz", 503, "the server is stopping\n");
 }
 
-TEST(query_does_not_belong_to_the_path)
-{
-    expect_get("/readyz?verbose", 503, "no worker serves\n");
-    expect_get("/ready", 404, "404 Not Found\n");
-    expect_get("/readyz/", 404, "404 Not Found\n");
-}
-
-TEST(only_get_and_head_are_methods)
-{
-    char *response;
-
-    response = response_to("HEAD /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
-    expect_status(response, 503);
-    expect_field(response, "\r\nContent-Length: 17\r\n");
-    assert_string_equal(body_of(response), "");
-    free(response);
-    response = response_to("DELETE /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", ANSWER_WHOLE);
-    expect_status(response, 405);
-    expect_field(response, "\r\nAllow: GET, HEAD\r\n");
-    free(response);
-}
-
-/* A name that an attacker can make resolve to this address is refused. */
-TEST(host_is_an_address_or_a_name_of_the_server)
-{
-    static const struct {
-        const char *host;
-        int status;
-    } cases[] = {
-        {"localhost", 503},     {"LOCALHOST:80", 503},   {"127.0.0.1", 503},
-        {"127.0.0.1:9", 503},   {"[::1]", 503},          {"[::1]:9", 503},
-        {"one.example", 503},   {"TWO.example:80", 503}, {"evil.example", 421},
-        {"one.example.x", 421}, {"e.example", 421},      {"127.0.0.1.evil.example", 421},
-    };
-
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char request[128], *response;
-
-        snprintf(request, sizeof(request), "GET /readyz HTTP/1.1\r\nHost: %s\r\n\r\n",
-                 cases[i].host);
-        response = response_to(request, ANSWER_WHOLE);
-        expect_status(response, cases[i].status);
-        free(response);
-    }
-    expect("GET /readyz HTTP/1.0\r\n\r\n", 503, "no worker serves\n");
-}
-
 TEST(stream_has_no_length_and_begins_with_an_event)
 {
     static const char get[] = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -203,22 +156,6 @@ TEST(stream_has_no_length_and_begins_with_an_event)
     setup.streams_full = true;
     expect(get, 503, "503 Service Unavailable\n");
     expect_get("/readyz", 503, "no worker serves\n");
-}
-
-TEST(incomplete_and_invalid_heads_are_told_apart)
-{
-    static char request[REQUEST_BYTES];
-    char *response = NULL;
-    size_t length;
-
-    assert_int_equal(answer_request(&setup, "GET / HT", 8, &response, &length), ANSWER_INCOMPLETE);
-    assert_null(response);
-    expect("GET / HTTP/1.1\r\n\r\n", 400, "400 Bad Request\n"); /* without Host */
-    length = (size_t)snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
-    memset(request + length, 'x', sizeof(request) - length - 1);
-    response = response_to(request, ANSWER_WHOLE);
-    expect_status(response, 431);
-    free(response);
 }
 
 TEST(date_has_the_format_of_http)
