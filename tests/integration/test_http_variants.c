@@ -1,6 +1,5 @@
 /*
- * Encoded variants of files: creation, lookup, change and removal. Also files that exceed memory or
- * shrink while they are sent.
+ * Encoded variants of files: creation, lookup, change and removal. Also files that exceed memory.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -465,26 +464,4 @@ SERVER_TEST(large_parts_are_exact)
         server_stop(server);
     }
     free(bytes);
-}
-
-SERVER_TEST(file_truncated_while_sent_closes_connection)
-{
-    enum { SIZE = 64 * 1024 * 1024 };
-    struct http_client client;
-    char path[SCRATCH_PATH_MAX];
-
-    put_sparse(server, "/large.bin", SIZE);
-    server_put_text(server, "/a", "a");
-    server_start(server, "workers.processes=1", NULL);
-    http_open(&client, server_port(server));
-    http_send(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
-    server_expect_metric(server, "connections_busy", 1); /* the client does not read yet */
-    in_site(server, "/large.bin", path);
-    assert_int_equal(truncate(path, 1000), 0);
-    http_read_to_end(&client);
-    assert_in_range(client.length, 1000, SIZE - 1);
-    http_close(&client);
-    server_expect_metric(server, "responses_cut_short", 1);
-    http_expect(server_port(server), "/a", 200);
-    server_stop(server);
 }
