@@ -1,11 +1,8 @@
 /* Events, deadlines and timeouts of connections. */
 #include "daemon/connection/timeouts.h"
 
-#include "common/clock.h"
-#include "common/segment_writer.h"
-
+#include "own_loop.h"
 #include "tests/test.h"
-#include "tests/unit/own_segment.h"
 #include "tests/unit/wrapped.h"
 
 #include <stdlib.h>
@@ -22,13 +19,7 @@ enum {
     SEND_MS = 10000,
     MIN_RATE = 100, /* bytes per second */
 };
-#define START_NS (1000 * NS_PER_S)
 
-static struct event_loop loop; /* too large for the stack */
-static struct segment segment;
-static struct worker_context worker;
-static struct config config;
-static _Atomic uint64_t metrics[METRIC_COUNT];
 static struct connection connections[CONNECTIONS];
 static int client[CONNECTIONS]; /* the other end of each */
 static int unsent;              /* bytes that a client has not acknowledged */
@@ -78,33 +69,15 @@ static void time_out(struct connection *connection)
 static const struct connection_protocol protocol = {
     .ready = on_ready, .resume = resume, .timed_out = time_out};
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
-{
-    (void)fd, (void)what, (void)argument;
-}
-
 static int set_up(void **state)
 {
     (void)state;
+    loop_open();
     config = (struct config){.connections_keepalive_timeout = KEEPALIVE_MS,
                              .connections_header_timeout = HEADER_MS,
                              .connections_body_timeout = BODY_MS,
                              .connections_send_timeout = SEND_MS,
                              .connections_min_send_rate = MIN_RATE};
-    if (own_segment_create(&segment, (struct segment_plan){0}) != 0)
-        return -1;
-    worker = (struct worker_context){.config = &config, .segment = &segment, .doorbell = -1};
-    memset(metrics, 0, sizeof(metrics));
-    memset(&loop, 0, sizeof(loop));
-    loop.base = event_base_new();
-    if (loop.base == NULL)
-        return -1;
-    loop.log_retry = event_new(loop.base, -1, 0, on_timer, NULL);
-    loop.context.worker = &worker;
-    loop.context.metrics = metrics;
-    loop.context.loop_now_ns = START_NS;
-    for (int i = 0; i < DEADLINE_COUNT; i++)
-        TAILQ_INIT(&loop.connections[i]);
     memset(connections, 0, sizeof(connections));
     for (int i = 0; i < CONNECTIONS; i++) {
         int ends[2];
@@ -115,7 +88,7 @@ static int set_up(void **state)
         connections[i].fd = ends[0];
         connections[i].loop = &loop;
         connections[i].protocol = &protocol;
-        connections[i].deadline_from_ns = START_NS;
+        connections[i].deadline_from_ns = LOOP_NOW_NS;
         TAILQ_INSERT_TAIL(&loop.connections[DEADLINE_KEEPALIVE], &connections[i], link);
         ready[i] = resumed[i] = timed_out[i] = 0;
     }
@@ -132,9 +105,9 @@ static int tear_down(void **state)
         close(connections[i].fd);
         close(client[i]);
     }
-    event_free(loop.log_retry);
-    event_base_free(loop.base);
-    segment_destroy(&segment);
+    for (int i = 0; i < DEADLINE_COUNT; i++)
+        TAILQ_INIT(&loop.connections[i]); /* those of the test */
+    loop_close();
     return 0;
 }
 
@@ -143,11 +116,6 @@ const struct test_fixture test_fixture = {set_up, tear_down};
 static void pass_time(uint64_t ns)
 {
     loop.context.loop_now_ns += ns;
-}
-
-static void run_loop(void)
-{
-    event_base_loop(loop.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
 /* Events */
@@ -178,15 +146,15 @@ TEST(only_the_wanted_event_is_watched)
 {
     connection_watch(&connections[0], EV_READ);
     expect_watching(EV_READ);
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 0);
     assert_int_equal(write(client[0], "x", 1), 1);
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 1);
     assert_int_equal(last_what, EV_READ);
     connection_watch(&connections[0], EV_WRITE);
     expect_watching(EV_WRITE);
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 2);
     assert_int_equal(last_what, EV_WRITE);
     connection_watch(&connections[0], 0);
@@ -197,18 +165,18 @@ TEST(buffered_bytes_are_an_event)
 {
     connections[0].buffered = true;
     connection_watch(&connections[0], EV_READ);
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 1);
     connection_watch(&connections[0], EV_READ); /* unchanged */
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 2);
     connection_watch(&connections[0], 0);
     connection_watch(&connections[0], EV_READ);
     connections[0].buffered = false;
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 3);
     connection_watch(&connections[0], EV_READ);
-    run_loop();
+    loop_run();
     assert_int_equal(ready[0], 3);
 }
 
@@ -224,12 +192,12 @@ TEST(connection_moves_to_the_end_of_the_list)
     assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_BODY]), &connections[0]);
     assert_ptr_equal(TAILQ_NEXT(&connections[0], link), &connections[1]);
     assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_KEEPALIVE]), &connections[2]);
-    assert_int_equal(connections[0].deadline_from_ns, START_NS);
-    assert_int_equal(connections[1].deadline_from_ns, START_NS + 1);
+    assert_int_equal(connections[0].deadline_from_ns, LOOP_NOW_NS);
+    assert_int_equal(connections[1].deadline_from_ns, LOOP_NOW_NS + 1);
     assert_false(connections[0].idle);
     connection_restart_deadline(&connections[0]);
     assert_ptr_equal(TAILQ_FIRST(&loop.connections[DEADLINE_BODY]), &connections[1]);
-    assert_int_equal(connections[0].deadline_from_ns, START_NS + 1);
+    assert_int_equal(connections[0].deadline_from_ns, LOOP_NOW_NS + 1);
     assert_int_equal(connections[0].deadline, DEADLINE_BODY);
 }
 
@@ -237,14 +205,14 @@ TEST(deadline_restarts_at_most_once_a_second)
 {
     pass_time(NS_PER_S - 1);
     connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
-    assert_int_equal(connections[0].deadline_from_ns, START_NS);
+    assert_int_equal(connections[0].deadline_from_ns, LOOP_NOW_NS);
     pass_time(1);
     connection_set_deadline(&connections[0], DEADLINE_KEEPALIVE);
-    assert_int_equal(connections[0].deadline_from_ns, START_NS + NS_PER_S);
+    assert_int_equal(connections[0].deadline_from_ns, LOOP_NOW_NS + NS_PER_S);
     connection_set_deadline(&connections[1], DEADLINE_HEADER);
     pass_time(2 * NS_PER_S); /* never while a request is incomplete */
     connection_set_deadline(&connections[1], DEADLINE_HEADER);
-    assert_int_equal(connections[1].deadline_from_ns, START_NS + NS_PER_S);
+    assert_int_equal(connections[1].deadline_from_ns, LOOP_NOW_NS + NS_PER_S);
 }
 
 TEST(connection_is_active_for_two_seconds_after_a_request)
@@ -276,7 +244,7 @@ static void begin_response(int bytes)
     connection_wait_for_client(&connections[0]);
     expect_watching(EV_WRITE);
     assert_int_equal(connections[0].deadline, DEADLINE_SEND);
-    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_int_equal(connections[0].send_from_ns, LOOP_NOW_NS);
     assert_int_equal(connections[0].send_bytes, bytes);
     assert_int_equal(connections[0].unacknowledged, bytes);
 }
@@ -311,7 +279,7 @@ TEST(slow_client_keeps_its_deadline)
     begin_response(5000);
     pass_time(SEND_MS * NS_PER_MS);
     assert_false(is_fast_enough(4001)); /* 999 of 1000 bytes */
-    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_int_equal(connections[0].send_from_ns, LOOP_NOW_NS);
     assert_false(is_fast_enough(5000));
     connection_set_deadline(&connections[0], DEADLINE_BODY);
     assert_true(is_fast_enough(4001)); /* only SEND stays */
@@ -322,7 +290,7 @@ TEST(fast_client_has_its_deadline_restarted)
     begin_response(5000);
     pass_time(SEND_MS * NS_PER_MS - NS_PER_MS);
     assert_true(is_fast_enough(5000)); /* too early to say */
-    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_int_equal(connections[0].send_from_ns, LOOP_NOW_NS);
     pass_time(NS_PER_S + NS_PER_MS);
     connection_count_sent(&connections[0], 100, false);
     assert_int_equal(connections[0].send_bytes, 5100);
@@ -344,7 +312,7 @@ TEST(next_response_is_measured_on_its_own)
 {
     begin_response(5000);
     connection_count_sent(&connections[0], 1, false);
-    assert_int_equal(connections[0].send_from_ns, START_NS);
+    assert_int_equal(connections[0].send_from_ns, LOOP_NOW_NS);
     connection_count_sent(&connections[0], 1, true);
     assert_int_equal(connections[0].send_from_ns, 0);
     pass_time(SEND_MS * NS_PER_MS);
@@ -359,10 +327,10 @@ TEST(connections_wait_for_the_log_together)
     connection_wait_for_log(&connections[0]);
     expect_watching(0);
     assert_true(event_pending(loop.log_retry, EV_TIMEOUT, NULL));
-    assert_int_equal(metric_get(metrics, METRIC_log_waits), 1);
-    assert_int_equal(loop.context.log_wait_from_ns, START_NS);
+    assert_int_equal(loop_metric(METRIC_log_waits), 1);
+    assert_int_equal(loop.context.log_wait_from_ns, LOOP_NOW_NS);
     connection_wait_for_log(&connections[1]);
-    assert_int_equal(metric_get(metrics, METRIC_log_waits), 1);
+    assert_int_equal(loop_metric(METRIC_log_waits), 1);
     connection_set_deadline(&connections[2], DEADLINE_NONE); /* an offload job */
     connections_retry_log(&loop);
     assert_int_equal(resumed[0], 1);
@@ -384,8 +352,8 @@ TEST(connection_that_fills_the_log_stops_the_others)
     assert_int_equal(resumed[1], 0);
     assert_true(connections[0].log_blocked);
     assert_true(loop.log_full);
-    assert_int_equal(loop.context.log_wait_from_ns, START_NS + 1);
-    assert_int_equal(metric_get(metrics, METRIC_log_waits), 2);
+    assert_int_equal(loop.context.log_wait_from_ns, LOOP_NOW_NS + 1);
+    assert_int_equal(loop_metric(METRIC_log_waits), 2);
 }
 
 /* Expiry */
@@ -407,7 +375,7 @@ TEST(each_deadline_has_its_time)
     connection_set_deadline(&connections[1], DEADLINE_NONE);
     connection_set_deadline(&connections[2], DEADLINE_NONE);
     for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
-        uint64_t counted = metric_get(metrics, METRIC_connections_timed_out);
+        uint64_t counted = loop_metric(METRIC_connections_timed_out);
 
         timed_out[0] = 0;
         connections[0].deadline_from_ns = 0;
@@ -418,7 +386,7 @@ TEST(each_deadline_has_its_time)
         pass_time(1);
         timeouts_expire(&loop);
         assert_int_equal(timed_out[0], 1);
-        assert_int_equal(metric_get(metrics, METRIC_connections_timed_out),
+        assert_int_equal(loop_metric(METRIC_connections_timed_out),
                          counted + (uint64_t)examples[i].counted);
     }
     pass_time(1000 * NS_PER_S);
@@ -451,7 +419,7 @@ TEST(client_that_has_received_bytes_has_its_deadline_restarted)
     pass_time((SEND_MS + 1000) * NS_PER_MS); /* as many as before */
     timeouts_expire(&loop);
     assert_int_equal(timed_out[0], 1);
-    assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 0);
+    assert_int_equal(loop_metric(METRIC_connections_too_slow), 0);
 }
 
 /* A close would lose the rest if it sent anything. */
@@ -495,7 +463,7 @@ TEST(client_that_is_too_slow_times_out)
     pass_time((SEND_MS + 1000) * NS_PER_MS);
     timeouts_expire(&loop);
     assert_int_equal(timed_out[0], 1);
-    assert_int_equal(metric_get(metrics, METRIC_connections_too_slow), 1);
+    assert_int_equal(loop_metric(METRIC_connections_too_slow), 1);
 }
 
 TEST(request_that_has_arrived_is_read_before_it_times_out)
