@@ -18,21 +18,25 @@ struct loaded {
     int errors;
 };
 
+static inline void load_sources(struct loaded *loaded, const struct config_sources *sources)
+{
+    size_t length;
+    FILE *out = open_memstream(&loaded->messages, &length);
+
+    assert_non_null(out);
+    loaded->errors = config_load(&loaded->config, sources, out);
+    assert_int_equal(fclose(out), 0);
+}
+
 static inline void load_bytes(struct loaded *loaded, const char *text, size_t length,
                               const char *const *overrides, size_t count)
 {
-    const struct config_sources sources = {.file = "/etc/t.ini",
-                                           .text = text,
-                                           .length = length,
-                                           .overrides = overrides,
-                                           .override_count = count,
-                                           .system = &sandbox_config_system};
-    size_t message_length;
-    FILE *out = open_memstream(&loaded->messages, &message_length);
-
-    assert_non_null(out);
-    loaded->errors = config_load(&loaded->config, &sources, out);
-    assert_int_equal(fclose(out), 0);
+    load_sources(loaded, &(struct config_sources){.file = "/etc/t.ini",
+                                                  .text = text,
+                                                  .length = length,
+                                                  .overrides = overrides,
+                                                  .override_count = count,
+                                                  .system = &sandbox_config_system});
 }
 
 static inline void load(struct loaded *loaded, const char *text, const char *override)
@@ -46,31 +50,35 @@ static inline void load(struct loaded *loaded, const char *text, const char *ove
 static inline void load_from(struct loaded *loaded, const char *file, const char *text)
 {
     static const char *const root[] = {ROOT};
-    const struct config_sources sources = {.file = file,
-                                           .text = text,
-                                           .length = strlen(text),
-                                           .overrides = root,
-                                           .override_count = 1,
-                                           .system = &sandbox_config_system};
-    size_t length;
-    FILE *out = open_memstream(&loaded->messages, &length);
 
-    loaded->errors = config_load(&loaded->config, &sources, out);
-    assert_int_equal(fclose(out), 0);
+    load_sources(loaded, &(struct config_sources){.file = file,
+                                                  .text = text,
+                                                  .length = strlen(text),
+                                                  .overrides = root,
+                                                  .override_count = 1,
+                                                  .system = &sandbox_config_system});
 }
 
 static inline void load_file(struct loaded *loaded, const char *file, const char *const *overrides,
                              size_t count_of_overrides)
 {
-    const struct config_sources sources = {.file = file,
-                                           .overrides = overrides,
-                                           .override_count = count_of_overrides,
-                                           .system = &sandbox_config_system};
-    size_t length;
-    FILE *out = open_memstream(&loaded->messages, &length);
+    load_sources(loaded, &(struct config_sources){.file = file,
+                                                  .overrides = overrides,
+                                                  .override_count = count_of_overrides,
+                                                  .system = &sandbox_config_system});
+}
 
-    loaded->errors = config_load(&loaded->config, &sources, out);
+/* The caller frees it. */
+static inline char *print_config(const struct config *config, bool origins)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    assert_non_null(out);
+    config_print(config, origins, out);
     assert_int_equal(fclose(out), 0);
+    return text;
 }
 
 static inline void release(struct loaded *loaded)

@@ -247,17 +247,6 @@ TEST(socket_path_over_107_bytes_is_an_error)
 
 /* Printing. */
 
-static char *print(const struct config *config)
-{
-    char *text;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-
-    config_print(config, false, out);
-    assert_int_equal(fclose(out), 0);
-    return text;
-}
-
 /* Loads TEXT, prints it, loads the output and prints that again. */
 static void round_trip(const char *text, const char *override)
 {
@@ -266,7 +255,7 @@ static void round_trip(const char *text, const char *override)
 
     load(&first, text, override);
     assert_string_equal(first.messages, "");
-    printed = print(&first.config);
+    printed = print_config(&first.config, false);
     load_bytes(&second, printed, strlen(printed), NULL, 0);
     assert_string_equal(second.messages, "");
     for (size_t i = 0; i < KEY_COUNT; i++) {
@@ -278,7 +267,7 @@ static void round_trip(const char *text, const char *override)
         free(a);
         free(b);
     }
-    again = print(&second.config);
+    again = print_config(&second.config, false);
     assert_string_equal(printed, again);
     free(printed);
     free(again);
@@ -314,7 +303,7 @@ TEST(print_has_every_key_and_its_help)
     const char *rest;
 
     load(&loaded, "", NULL);
-    printed = print(&loaded.config);
+    printed = print_config(&loaded.config, false);
     rest = printed;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         snprintf(line, sizeof(line), "\n# %.20s", config_keys[i].help);

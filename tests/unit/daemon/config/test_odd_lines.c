@@ -121,17 +121,6 @@ static void write_shape(char *to, const char *form, const struct section_sample 
     strcpy(at, "\n[host h.test]\nroot = /\n");
 }
 
-static char *print(const struct config *config)
-{
-    char *text;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-
-    config_print(config, false, out);
-    assert_int_equal(fclose(out), 0);
-    return text;
-}
-
 static void expect_shape(const struct shape *shape, const struct section_sample *sample,
                          const char *plain)
 {
@@ -144,7 +133,7 @@ static void expect_shape(const struct shape *shape, const struct section_sample 
     if (bad != (loaded.errors > 0))
         fail_msg("%s\n%s %s", text, bad ? "is no error" : "is an error:", loaded.messages);
     if (!bad) {
-        printed = print(&loaded.config);
+        printed = print_config(&loaded.config, false);
         assert_string_equal(printed, plain);
         free(printed);
     }
@@ -161,7 +150,7 @@ TEST(odd_line_is_read_as_it_looks_or_is_an_error)
         write_shape(text, shapes[0].text, &samples[i]);
         load(&loaded, text, NULL);
         assert_string_equal(loaded.messages, "");
-        plain = print(&loaded.config);
+        plain = print_config(&loaded.config, false);
         assert_non_null(strstr(plain, samples[i].value));
         for (size_t k = 0; k < ARRAY_LENGTH(shapes); k++)
             expect_shape(&shapes[k], &samples[i], plain);
