@@ -121,8 +121,15 @@ static int scene_begin(enum worker_state state)
     return 0;
 }
 
-static int scene_end(void)
+static inline int scene_begin_serving(void **state)
 {
+    (void)state;
+    return scene_begin(WORKER_SERVING);
+}
+
+static int scene_end(void **state)
+{
+    (void)state;
     events_attach(NULL, 0);
     for (uint32_t i = 0; i < SCENE_WORKERS; i++) {
         channel_close(ends[i].commands);

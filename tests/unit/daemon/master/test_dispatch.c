@@ -21,13 +21,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    return scene_end();
-}
-
-const struct test_fixture test_fixture = {set_up, tear_down};
+const struct test_fixture test_fixture = {set_up, scene_end};
 
 /* What a full worker publishes, or one that lies. */
 static void claim_no_room(uint32_t slot)

@@ -141,19 +141,7 @@ TEST(slot_of_an_ended_worker_is_free)
 
 /* The dispatcher */
 
-static int begin(void **state)
-{
-    (void)state;
-    return scene_begin(WORKER_SERVING);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return scene_end();
-}
-
-const struct test_fixture test_fixture = {begin, end};
+const struct test_fixture test_fixture = {scene_begin_serving, scene_end};
 
 /* With actions that do nothing else. */
 TEST(event_changes_the_state)

@@ -85,13 +85,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    return scene_end();
-}
-
-const struct test_fixture test_fixture = {begin, end};
+const struct test_fixture test_fixture = {begin, scene_end};
 
 /* A change is reported: the life cycle then notices that no worker is old. */
 static void await_change(void)

@@ -26,19 +26,7 @@ int __wrap_fclose(FILE *file)
     return __real_fclose(file);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    return scene_begin(WORKER_SERVING);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return scene_end();
-}
-
-const struct test_fixture test_fixture = {begin, end};
+const struct test_fixture test_fixture = {scene_begin_serving, scene_end};
 
 TEST(reload_without_memory_leaves_no_stream)
 {

@@ -66,7 +66,7 @@ static void close_scene(void)
         kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    scene_end();
+    scene_end(NULL);
 }
 
 /* What a worker does every second with the questions of the master. */

@@ -27,14 +27,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    own_site_close();
-    return 0;
-}
-
-const struct test_fixture test_fixture = {set_up, tear_down};
+const struct test_fixture test_fixture = {set_up, own_site_close};
 
 static int get(const char *target)
 {
@@ -239,7 +232,7 @@ static int set_up_with_candidates(void **state)
 }
 
 /* [server] index, [files] extensions, redirect_extensions and fallback. BODY is the file's name. */
-TEST_WITH(first_file_that_exists_is_served, set_up_with_candidates, tear_down)
+TEST_WITH(first_file_that_exists_is_served, set_up_with_candidates, own_site_close)
 {
     static const struct {
         const char *target;

@@ -62,14 +62,7 @@ static int set_up_with_lone_variant(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    own_site_close();
-    return 0;
-}
-
-const struct test_fixture test_fixture = {set_up, tear_down};
+const struct test_fixture test_fixture = {set_up, own_site_close};
 
 static void pass(unsigned ms)
 {
@@ -119,7 +112,7 @@ TEST(file_is_loaded_once)
     assert_int_equal(answer.outcome, OUTCOME_MISS); /* of another site */
 }
 
-TEST_WITH(without_caches_every_request_loads, set_up_without_cache, tear_down)
+TEST_WITH(without_caches_every_request_loads, set_up_without_cache, own_site_close)
 {
     lookup_prefetch_set(&own_site.context, (struct span){"/a", 2});
     lookup_prefetch_entry(&own_site.context);
@@ -150,7 +143,7 @@ static int set_up_with_extensions(void **state)
 }
 
 /* A file at the path of the request would come first, so the thread cache keeps it as long. */
-TEST_WITH(file_for_an_absent_path_is_cached_until_max_age, set_up_with_extensions, tear_down)
+TEST_WITH(file_for_an_absent_path_is_cached_until_max_age, set_up_with_extensions, own_site_close)
 {
     own_site_put_text("b.html", "with extension");
     expect("/b", 200, OUTCOME_MISS, 0);
@@ -390,7 +383,7 @@ TEST(job_is_repeated_while_the_cache_shrinks)
 
 /* --- Variants --- */
 
-TEST_WITH(variant_is_loaded_once, set_up_with_variants, tear_down)
+TEST_WITH(variant_is_loaded_once, set_up_with_variants, own_site_close)
 {
     own_site_get("/a.txt", "");
     own_site_get("/a.txt", GZIP);
@@ -406,7 +399,7 @@ TEST_WITH(variant_is_loaded_once, set_up_with_variants, tear_down)
 }
 
 /* Also when it appears, and disappears again, while its variant is cached. */
-TEST_WITH(variant_alone_is_found_until_there_is_a_file, set_up_with_lone_variant, tear_down)
+TEST_WITH(variant_alone_is_found_until_there_is_a_file, set_up_with_lone_variant, own_site_close)
 {
     static const char br[] = "Accept-Encoding: br\r\n";
 
@@ -432,7 +425,7 @@ TEST_WITH(variant_alone_is_found_until_there_is_a_file, set_up_with_lone_variant
     assert_int_equal(own_site_get("/a.txt", br), 404);
 }
 
-TEST_WITH(without_a_job_another_coding_is_sent, set_up_with_variants, tear_down)
+TEST_WITH(without_a_job_another_coding_is_sent, set_up_with_variants, own_site_close)
 {
     own_site_get("/dense.txt", "");
     own_site_fill_queue();
@@ -444,7 +437,7 @@ TEST_WITH(without_a_job_another_coding_is_sent, set_up_with_variants, tear_down)
     own_site_empty_queue();
 }
 
-TEST_WITH(variant_that_needs_a_disk_is_loaded_by_a_job, set_up_with_variants, tear_down)
+TEST_WITH(variant_that_needs_a_disk_is_loaded_by_a_job, set_up_with_variants, own_site_close)
 {
     own_site_get("/a.txt", "");
     own_system.cold = true;
@@ -452,7 +445,8 @@ TEST_WITH(variant_that_needs_a_disk_is_loaded_by_a_job, set_up_with_variants, te
     assert_string_equal(answer.body, "a in gzip");
 }
 
-TEST_WITH(loading_of_a_variant_is_repeated_while_the_cache_shrinks, set_up_with_variants, tear_down)
+TEST_WITH(loading_of_a_variant_is_repeated_while_the_cache_shrinks, set_up_with_variants,
+          own_site_close)
 {
     own_site_get("/dense.txt", "");
     own_site_get("/a.txt", "");

@@ -27,14 +27,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    own_site_close();
-    return 0;
-}
-
-const struct test_fixture test_fixture = {set_up, tear_down};
+const struct test_fixture test_fixture = {set_up, own_site_close};
 
 static void expect_field(const char *name, const char *value)
 {
