@@ -27,6 +27,7 @@ static int directory, descriptors_before;
 static int write_interruptions;   /* of the next calls of write() */
 static size_t write_most = 65536; /* bytes that it writes at once */
 static const char *acme_user;
+static char why[512]; /* of the last failure of prepare() */
 static struct {
     const char *name;
     struct passwd entry;
@@ -94,8 +95,8 @@ static void assert_text(const char *name, const char *text)
 
 /* Preparing */
 
-/* Opens the state directory PATH below own_directory, and closes it. Returns 0, or -1 with WHY. */
-static int prepare(const char *path, const char *user, const char *group, char *why, size_t size)
+/* Opens the state directory PATH below own_directory, and closes it. Returns 0, or -1 with `why`. */
+static int prepare(const char *path, const char *user, const char *group)
 {
     char full[8192], server_user[64], server_group[64];
     struct config config = {.acme_user = acme_user};
@@ -107,7 +108,7 @@ static int prepare(const char *path, const char *user, const char *group, char *
     config.acme_state_dir = full;
     config.server_user = server_user;
     config.server_group = server_group;
-    fd = acme_open_state(&config, why, size);
+    fd = acme_open_state(&config, why, sizeof(why));
     if (fd >= 0)
         close(fd);
     return fd < 0 ? -1 : 0;
@@ -135,30 +136,28 @@ TEST(directory_is_made_for_the_workers)
     struct identity identity;
     struct identity_fault fault;
     mode_t mask = umask(022);
-    char why[256];
     uid_t uid;
 
     assert_int_equal(identity_find("", "", geteuid(), &identity, &fault), 0);
     uid = identity.changes ? identity.uid : geteuid();
-    assert_int_equal(prepare("a/b/state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(prepare("a/b/state", "", ""), 0);
     assert_int_equal(status_of("a").st_mode, S_IFDIR | 0755);
     assert_int_equal(status_of("a/b").st_mode, S_IFDIR | 0755);
     assert_int_equal(status_of("a").st_uid, geteuid());
     assert_int_equal(status_of("a/b/state").st_mode, S_IFDIR | 0700);
     assert_int_equal(status_of("a/b/state").st_uid, uid);
-    assert_int_equal(prepare("a/b/state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(prepare("a/b/state", "", ""), 0);
     umask(mask);
 }
 
 TEST(mode_is_corrected)
 {
     static const mode_t modes[] = {0755, 0710, 0600, 01700};
-    char why[256];
 
     assert_int_equal(mkdirat(directory, "state", 0700), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
         assert_int_equal(fchmodat(directory, "state", modes[i], 0), 0);
-        assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+        assert_int_equal(prepare("state", "", ""), 0);
         assert_int_equal(status_of("state").st_mode, S_IFDIR | 0700);
     }
 }
@@ -178,14 +177,13 @@ TEST(process_has_a_user_of_its_own)
         bool own;
     } cases[] = {
         {"", "webserverd-acme", true}, {"somebody", "somebody", true}, {"", "other", false}};
-    char why[256];
 
     if (geteuid() != 0)
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         acme_user = cases[i].setting;
         add_user(cases[i].exists, OWN_UID);
-        assert_int_equal(prepare("state", "daemon", "", why, sizeof(why)), 0);
+        assert_int_equal(prepare("state", "daemon", ""), 0);
         assert_int_equal(status_of("state").st_uid == OWN_UID, cases[i].own);
         assert_int_equal(status_of("state").st_gid == OWN_UID, cases[i].own);
         assert_int_equal(unlinkat(directory, "state", AT_REMOVEDIR), 0);
@@ -229,7 +227,7 @@ TEST(files_of_the_user_before_are_taken_over)
         {"directory", "mkdir $F && ln -s ../../target $F/link", "not a regular file"},
         {"other", "touch $F && chown daemon $F", "a file of another user"},
     };
-    char why[256], text[256], path[64];
+    char text[256], path[64];
 
     if (geteuid() != 0)
         skip();
@@ -247,7 +245,7 @@ TEST(files_of_the_user_before_are_taken_over)
         give_to_old_user(path);
         before = status_of(path);
         events_forget();
-        assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+        assert_int_equal(prepare("state", "", ""), 0);
         assert_int_equal(status_of(path).st_uid, report == NULL ? OWN_UID : before.st_uid);
         assert_int_equal(status_of(path).st_mode, before.st_mode);
         assert_int_equal(event_count(), report == NULL ? 1 : 2);
@@ -267,15 +265,13 @@ TEST(files_of_the_user_before_are_taken_over)
 /* A wrong path should cost as little as possible. */
 TEST(files_of_another_directory_keep_their_owner)
 {
-    char why[256];
-
     if (geteuid() != 0)
         skip();
     acme_user = "somebody";
     add_user("somebody", OWN_UID);
     assert_int_equal(mkdirat(directory, "state", 0755), 0);
     run_in_state("file", "touch $F");
-    assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(prepare("state", "", ""), 0);
     assert_int_equal(status_of("state").st_uid, OWN_UID);
     assert_int_equal(status_of("state/file").st_uid, 0);
     assert_int_equal(event_count(), 0);
@@ -283,29 +279,25 @@ TEST(files_of_another_directory_keep_their_owner)
 
 TEST(number_of_reports_is_limited)
 {
-    char why[256];
-
     if (geteuid() != 0)
         skip();
     acme_user = "somebody";
     add_user("somebody", OWN_UID);
     assert_int_equal(mkdirat(directory, "state", 0755), 0);
     run_in_state("lock", "touch $F && for i in $(seq 100); do ln -s x $i || exit; done");
-    assert_int_equal(prepare("state", "", "", why, sizeof(why)), 0);
+    assert_int_equal(prepare("state", "", ""), 0);
     assert_int_equal(event_count(), 22);
     assert_string_equal(last_event(), "[acme] state_dir: 80 more keep their owner");
 }
 
 TEST(state_directory_that_others_can_replace_is_refused)
 {
-    char why[512];
-
     if (geteuid() != 0)
         skip();
     assert_int_equal(mkdirat(directory, "of-another", 0755), 0);
     assert_int_equal(mkdirat(directory, "of-another/state", 0755), 0);
     assert_int_equal(fchownat(directory, "of-another", OLD_UID, OLD_UID, 0), 0);
-    assert_int_equal(prepare("of-another/state", "", "", why, sizeof(why)), -1);
+    assert_int_equal(prepare("of-another/state", "", ""), -1);
     assert_non_null(strstr(why, "/of-another/state: others could replace it: "));
     assert_non_null(strstr(why, "/of-another belongs to another user (uid 61001)"));
     assert_int_equal(status_of("of-another/state").st_uid, 0);
@@ -314,7 +306,7 @@ TEST(state_directory_that_others_can_replace_is_refused)
 
 TEST(unusable_directory_is_reported)
 {
-    char why[256], text[256], too_long[8000];
+    char text[256], too_long[8000];
     static const struct {
         const char *path;
         int error;
@@ -324,7 +316,7 @@ TEST(unusable_directory_is_reported)
     assert_int_equal(mkdirat(directory, "other", 0700), 0);
     assert_int_equal(symlinkat("other", directory, "link"), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        assert_int_equal(prepare(cases[i].path, "", "", why, sizeof(why)), -1);
+        assert_int_equal(prepare(cases[i].path, "", ""), -1);
         snprintf(text, sizeof(text), "[acme] state_dir: %s/%s: %s", own_directory, cases[i].path,
                  strerror(cases[i].error));
         assert_string_equal(why, text);
@@ -332,19 +324,17 @@ TEST(unusable_directory_is_reported)
     memset(too_long, 'x', sizeof(too_long));
     too_long[sizeof(too_long) - 2] = '/';
     too_long[sizeof(too_long) - 1] = '\0';
-    assert_int_equal(prepare(too_long, "", "", why, sizeof(why)), -1);
+    assert_int_equal(prepare(too_long, "", ""), -1);
 }
 
 TEST(unknown_identity_is_reported)
 {
-    char why[256];
-
-    assert_int_equal(prepare("state", "no-such-user-here", "", why, sizeof(why)), -1);
+    assert_int_equal(prepare("state", "no-such-user-here", ""), -1);
     assert_memory_equal(why, "[server] user: ", 15);
-    assert_int_equal(prepare("state", "", "no-such-group-here", why, sizeof(why)), -1);
+    assert_int_equal(prepare("state", "", "no-such-group-here"), -1);
     assert_memory_equal(why, "[server] group: ", 16);
     acme_user = "no-such-user-here";
-    assert_int_equal(prepare("state", "", "", why, sizeof(why)), -1);
+    assert_int_equal(prepare("state", "", ""), -1);
     assert_memory_equal(why, "[acme] user: ", 13);
     assert_false(exists("state"));
 }

@@ -50,11 +50,14 @@ static int bind_receiver(void)
     return fd;
 }
 
-static struct log_sink open_sink(const char *text)
+/* Of the receiver: TARGET without the path. */
+static struct log_sink open_sink(const char *target)
 {
-    char why[128];
-    int fd = log_file_open(text, -1, why, sizeof(why));
+    char text[128], why[128];
+    int fd;
 
+    snprintf(text, sizeof(text), "%s%s", target, socket_path);
+    fd = log_file_open(text, -1, why, sizeof(why));
     assert_true(fd >= 0);
     return log_sink_make(text, fd, "test");
 }
@@ -75,11 +78,8 @@ TEST(syslog_line_is_a_datagram)
 {
     static const char lines[] = "first line\nsecond line\n";
     int receiver = bind_receiver();
-    struct log_sink sink;
-    char text[128];
+    struct log_sink sink = open_sink("syslog:local1@");
 
-    snprintf(text, sizeof(text), "syslog:local1@%s", socket_path);
-    sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_WARN, lines, strlen(lines)), strlen(lines));
     expect_message(receiver, "<140>", ": first line"); /* 17 * 8 + 4 */
     expect_message(receiver, "<140>", ": second line");
@@ -90,11 +90,8 @@ TEST(syslog_line_is_a_datagram)
 TEST(journald_line_becomes_fields)
 {
     int receiver = bind_receiver();
-    struct log_sink sink;
-    char text[128];
+    struct log_sink sink = open_sink("journald:@");
 
-    snprintf(text, sizeof(text), "journald:@%s", socket_path);
-    sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_ERROR, "a = b\n", 6), 6);
     expect_message(receiver,
                    "PRIORITY=3\nSYSLOG_IDENTIFIER=webserverd\nWEBSERVERD_INSTANCE=test\nMESSAGE=",
@@ -107,11 +104,8 @@ TEST(journald_line_becomes_fields)
 TEST(closed_receiver_takes_no_partial_line)
 {
     int receiver = bind_receiver();
-    struct log_sink sink;
-    char text[128];
+    struct log_sink sink = open_sink("syslog:@");
 
-    snprintf(text, sizeof(text), "syslog:@%s", socket_path);
-    sink = open_sink(text);
     close(receiver);
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "lost\n", 5), 0);
     assert_int_equal(errno, ECONNREFUSED);
@@ -145,11 +139,9 @@ TEST(full_pipe_takes_no_line_and_does_not_block)
 TEST(full_socket_takes_no_line_and_does_not_block)
 {
     int receiver = bind_receiver(), taken = 0;
-    struct log_sink sink;
-    char text[128], message[MESSAGE_MAX];
+    struct log_sink sink = open_sink("syslog:@");
+    char message[MESSAGE_MAX];
 
-    snprintf(text, sizeof(text), "syslog:@%s", socket_path);
-    sink = open_sink(text);
     while (log_sink_write(&sink, LEVEL_INFO, "line\n", 5) == 5)
         taken++;
     assert_int_equal(errno, EAGAIN);
@@ -166,11 +158,8 @@ TEST(full_socket_takes_no_line_and_does_not_block)
 TEST(unknown_level_is_an_error_for_syslog)
 {
     int receiver = bind_receiver();
-    struct log_sink sink;
-    char text[128];
+    struct log_sink sink = open_sink("syslog:local1@");
 
-    snprintf(text, sizeof(text), "syslog:local1@%s", socket_path);
-    sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, (enum level)200, "line\n", 5), 5);
     expect_message(receiver, "<139>", ": line"); /* 17 * 8 + 3 */
     assert_int_equal(log_sink_write(&sink, LEVEL_COUNT, "line\n", 5), 5);
@@ -225,11 +214,8 @@ TEST(closed_or_lost_sink_is_not_open)
 TEST(last_line_may_lack_its_newline)
 {
     int receiver = bind_receiver();
-    struct log_sink sink;
-    char text[128];
+    struct log_sink sink = open_sink("syslog:@");
 
-    snprintf(text, sizeof(text), "syslog:@%s", socket_path);
-    sink = open_sink(text);
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "one\ntwo", 7), 7);
     expect_message(receiver, "<", ": one");
     expect_message(receiver, "<", ": two");
