@@ -14,11 +14,12 @@
 
 enum { ENTRIES = 64, DESCRIPTORS = 4, THREADS = 4, WORKER = 0, KIB = 1024 };
 
-/* A cache with a segment; each test has its own. */
-struct fixture {
+/* Of the test, which opens it; it is closed afterwards. */
+static struct {
     struct segment segment;
-    struct cache *cache;
-};
+    struct cache *cache; /* NULL: not open */
+    struct thread_cache *thread_cache[THREADS];
+} fixture;
 
 struct thing {
     struct cache_entry entry;
@@ -44,95 +45,124 @@ static inline struct thing *new_thing(const char *path, size_t bytes)
     return thing;
 }
 
-/* Inserts and releases, so that the cache has the only reference. Returns true if it was stored. */
-static inline bool put(struct cache *cache, const char *path, size_t bytes)
+static inline struct cache_entry *find(const char *path)
 {
-    struct thing *thing = new_thing(path, bytes);
+    return cache_find(fixture.cache, 0, path, strlen(path));
+}
+
+static inline void release(struct cache_entry *entry)
+{
+    cache_release(fixture.cache, entry);
+}
+
+static inline bool put_thing(struct thing *thing)
+{
     bool stored;
 
-    cache_insert(cache, &thing->entry);
+    cache_insert(fixture.cache, &thing->entry);
     stored = thing->entry.stored;
-    cache_release(cache, &thing->entry);
+    release(&thing->entry);
     return stored;
 }
 
-static inline bool has(struct cache *cache, const char *path)
+/* Inserts and releases, so that the cache has the only reference. Returns true if it was stored. */
+static inline bool put(const char *path, size_t bytes)
 {
-    struct cache_entry *entry = cache_find(cache, 0, path, strlen(path));
+    return put_thing(new_thing(path, bytes));
+}
+
+static inline void put_open(const char *path)
+{
+    struct thing *thing = new_thing(path, 100);
+
+    thing->entry.holds_descriptor = true;
+    assert_true(put_thing(thing));
+}
+
+static inline bool has(const char *path)
+{
+    struct cache_entry *entry = find(path);
 
     if (entry != NULL)
-        cache_release(cache, entry);
+        release(entry);
     return entry != NULL;
 }
 
-static inline uint64_t metric_of(const struct fixture *fixture, enum metric metric)
+static inline uint64_t metric_of(enum metric metric)
 {
-    return metric_get(segment_worker(&fixture->segment, WORKER)->metrics, metric);
+    return metric_get(segment_worker(&fixture.segment, WORKER)->metrics, metric);
 }
 
-static inline void open_fixture(struct fixture *fixture, uint64_t bytes,
-                                const struct cache_policy *policy)
+static inline void open_cache(uint64_t bytes, const struct cache_policy *policy)
 {
     const struct cache_limits limits = {bytes, DESCRIPTORS};
 
-    assert_int_equal(own_segment_create(&fixture->segment,
+    assert_int_equal(own_segment_create(&fixture.segment,
                                         (struct segment_plan){.max_threads = THREADS,
                                                               .cache_entries = cache_slots(ENTRIES),
                                                               .ring_bytes = 64 * KIB}),
                      0);
-    assert_int_equal(segment_reserve_worker(&fixture->segment, WORKER), 0);
+    assert_int_equal(segment_reserve_worker(&fixture.segment, WORKER), 0);
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(segment_reserve_thread(&fixture->segment, i), 0);
-    fixture->cache = cache_new(&limits, policy, destroy_thing, &fixture->segment, WORKER);
-    assert_non_null(fixture->cache);
+        assert_int_equal(segment_reserve_thread(&fixture.segment, i), 0);
+    fixture.cache = cache_new(&limits, policy, destroy_thing, &fixture.segment, WORKER);
+    assert_non_null(fixture.cache);
 }
 
-static inline void close_fixture(struct fixture *fixture)
-{
-    cache_free(fixture->cache);
-    segment_destroy(&fixture->segment);
-    assert_int_equal(atomic_load(&things_alive), 0);
-}
-
-static inline struct thread_cache *new_thread_cache(struct fixture *fixture, uint32_t slot)
+static inline struct thread_cache *open_thread_cache(uint32_t slot)
 {
     struct thread_cache *cache =
-        thread_cache_new(fixture->cache, segment_hits_of(&fixture->segment, slot),
-                         segment_thread(&fixture->segment, slot)->metrics);
+        thread_cache_new(fixture.cache, segment_hits_of(&fixture.segment, slot),
+                         segment_thread(&fixture.segment, slot)->metrics);
 
     assert_non_null(cache);
-    cache_add_reader(fixture->cache, slot);
+    cache_add_reader(fixture.cache, slot);
+    fixture.thread_cache[slot] = cache;
     return cache;
 }
+
+static inline void close_thread_cache(uint32_t slot)
+{
+    cache_remove_reader(fixture.cache, slot);
+    thread_cache_free(fixture.thread_cache[slot]);
+    fixture.thread_cache[slot] = NULL;
+}
+
+/* With the caches of threads that are open. */
+static inline int close_cache(void **state)
+{
+    (void)state;
+    if (fixture.cache == NULL)
+        return 0;
+    for (uint32_t slot = 0; slot < THREADS; slot++)
+        if (fixture.thread_cache[slot] != NULL)
+            close_thread_cache(slot);
+    cache_free(fixture.cache);
+    fixture.cache = NULL;
+    segment_destroy(&fixture.segment);
+    return atomic_load(&things_alive);
+}
+
+const struct test_fixture test_fixture = {NULL, close_cache};
 
 static inline struct span span_of(const char *text)
 {
     return (struct span){text, strlen(text)};
 }
 
-static inline void put_open(struct cache *cache, const char *path)
-{
-    struct thing *thing = new_thing(path, 100);
-
-    thing->entry.holds_descriptor = true;
-    cache_insert(cache, &thing->entry);
-    assert_true(thing->entry.stored);
-    cache_release(cache, &thing->entry);
-}
-
 /* Looks up PATH like a thread whose thread cache does not have it. */
-static inline void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
+static inline void ask(struct thread_cache *cache, const char *path)
 {
-    struct cache_entry *entry = cache_find(fixture->cache, 0, path, strlen(path));
+    struct cache_entry *entry = find(path);
     bool hit = entry != NULL;
 
     if (!hit) {
-        put(fixture->cache, path, 100);
-        entry = cache_find(fixture->cache, 0, path, strlen(path));
+        put(path, 100);
+        entry = find(path);
         assert_non_null(entry);
     }
     thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, hit, 1, UINT64_MAX);
-    cache_release(fixture->cache, entry);
+    release(entry);
 }
 
 #endif

@@ -8,28 +8,25 @@ TEST(hits_in_thread_cache_prevent_eviction)
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
-        struct fixture fixture;
         struct thread_cache *cache;
         struct cache_entry *hot;
         char path[16];
 
-        open_fixture(&fixture, 1024 * KIB, policies[p]);
-        cache = new_thread_cache(&fixture, 1);
-        put(fixture.cache, "/hot", KIB);
-        hot = cache_find(fixture.cache, 0, "/hot", 4);
+        open_cache(1024 * KIB, policies[p]);
+        cache = open_thread_cache(1);
+        put("/hot", KIB);
+        hot = find("/hot");
         thread_cache_store(cache, 0, SPAN("//hot"), PREFER_IDENTITY, hot, true, 1, UINT64_MAX);
-        cache_release(fixture.cache, hot);
+        release(hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
-            put(fixture.cache, path, 100);
+            put(path, 100);
             assert_non_null(
                 thread_cache_find(cache, 0, SPAN("//hot"), PREFER_IDENTITY, (uint64_t)i + 2));
         }
-        assert_true(has(fixture.cache, "/hot"));
+        assert_true(has("/hot"));
         assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
-        cache_remove_reader(fixture.cache, 1);
-        thread_cache_free(cache);
-        close_fixture(&fixture);
+        assert_int_equal(close_cache(state), 0);
     }
 }
 
@@ -39,94 +36,82 @@ TEST(insertion_is_not_a_hit)
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
-        struct fixture fixture;
         struct thread_cache *cache;
         char path[16];
 
-        open_fixture(&fixture, 1024 * KIB, policies[p]);
-        cache = new_thread_cache(&fixture, 1);
-        ask(&fixture, cache, "/0");
+        open_cache(1024 * KIB, policies[p]);
+        cache = open_thread_cache(1);
+        ask(cache, "/0");
         assert_non_null(thread_cache_find(cache, 0, SPAN("/0"), PREFER_IDENTITY, 2));
         for (int i = 1; i <= ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
-            ask(&fixture, cache, path);
+            ask(cache, path);
         }
-        assert_true(has(fixture.cache, "/0"));
-        assert_false(has(fixture.cache, "/1"));
-        cache_remove_reader(fixture.cache, 1);
-        thread_cache_free(cache);
-        close_fixture(&fixture);
+        assert_true(has("/0"));
+        assert_false(has("/1"));
+        assert_int_equal(close_cache(state), 0);
     }
 }
 
 TEST(thread_cache_distinguishes_codings)
 {
     const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
-    struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *plain, *packed;
 
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
-    cache = new_thread_cache(&fixture, 1);
-    put(fixture.cache, "/a", KIB);
-    put(fixture.cache, "/a//gzip", KIB);
-    plain = cache_find(fixture.cache, 0, "/a", 2);
-    packed = cache_find(fixture.cache, 0, "/a//gzip", 8);
+    open_cache(1024 * KIB, &cache_policy_lru);
+    cache = open_thread_cache(1);
+    put("/a", KIB);
+    put("/a//gzip", KIB);
+    plain = find("/a");
+    packed = find("/a//gzip");
     thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, plain, true, 1, UINT64_MAX);
     assert_null(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2));
     thread_cache_store(cache, 0, SPAN("/a"), gzip, packed, true, 1, UINT64_MAX);
     assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), gzip, 2), packed);
     assert_ptr_equal(thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2), plain);
-    cache_release(fixture.cache, plain);
-    cache_release(fixture.cache, packed);
-    cache_remove_reader(fixture.cache, 1);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
+    release(plain);
+    release(packed);
 }
 
 TEST(thread_cache_drops_stale_entries)
 {
-    struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *entry;
 
-    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
-    cache = new_thread_cache(&fixture, 0);
-    put(fixture.cache, "/a", KIB);
-    put(fixture.cache, "/b", KIB);
+    open_cache(64 * KIB, &cache_policy_sieve);
+    cache = open_thread_cache(0);
+    put("/a", KIB);
+    put("/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
-        entry = cache_find(fixture.cache, 0, path, 2);
+        entry = find(path);
         thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
         cache_invalidate(fixture.cache, entry);
-        cache_release(fixture.cache, entry);
+        release(entry);
     }
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
+    assert_int_equal(metric_of(METRIC_cache_bytes), 2 * KIB);
     assert_null(
         thread_cache_find(cache, 0, SPAN("/a"), PREFER_IDENTITY, 2)); /* dropped on lookup */
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
+    assert_int_equal(metric_of(METRIC_cache_bytes), KIB);
     thread_cache_sweep(cache); /* or by a sweep */
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
+    assert_int_equal(metric_of(METRIC_cache_bytes), 0);
 }
 
 TEST(thread_cache_distinguishes_targets)
 {
-    struct fixture fixture;
     struct thread_cache *cache;
     char path[16];
 
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    cache = new_thread_cache(&fixture, 0);
+    open_cache(1024 * KIB, &cache_policy_sieve);
+    cache = open_thread_cache(0);
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
 
         snprintf(path, sizeof(path), "/%d", i);
-        put(fixture.cache, path, 100);
-        entry = cache_find(fixture.cache, 0, path, strlen(path));
+        put(path, 100);
+        entry = find(path);
         thread_cache_store(cache, 0, span_of(path), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
-        cache_release(fixture.cache, entry);
+        release(entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
@@ -138,124 +123,107 @@ TEST(thread_cache_distinguishes_targets)
         path[strlen(path)] = 'x'; /* after the target, whose length is one less */
     }
     assert_null(thread_cache_find(cache, 0, SPAN("/"), PREFER_IDENTITY, 2));
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
 }
 
-static uint64_t thread_cache_bytes(const struct fixture *fixture, uint32_t slot)
+static uint64_t thread_cache_bytes(uint32_t slot)
 {
-    return metric_get(segment_thread(&fixture->segment, slot)->metrics, METRIC_thread_cache_bytes);
+    return metric_get(segment_thread(&fixture.segment, slot)->metrics, METRIC_thread_cache_bytes);
 }
 
 /* Stores "/a" for TARGET; true if the thread cache then has it. */
-static bool stores(const struct fixture *fixture, struct thread_cache *cache, const char *target)
+static bool stores(struct thread_cache *cache, const char *target)
 {
-    struct cache_entry *entry = cache_find(fixture->cache, 0, "/a", 2);
+    struct cache_entry *entry = find("/a");
     bool stored;
 
     thread_cache_store(cache, 0, span_of(target), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
     stored = thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) == entry;
-    cache_release(fixture->cache, entry);
+    release(entry);
     return stored;
 }
 
 TEST(thread_cache_stores_no_long_targets_and_only_repeated_queries)
 {
-    struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *entry;
     char target[8 * KIB] = "/";
 
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    cache = new_thread_cache(&fixture, 0);
-    assert_true(stores(&fixture, cache, "/a"));
-    assert_false(stores(&fixture, cache, "/a?q"));
-    assert_true(stores(&fixture, cache, "/a?q"));
+    open_cache(1024 * KIB, &cache_policy_sieve);
+    put("/a", 100);
+    cache = open_thread_cache(0);
+    assert_true(stores(cache, "/a"));
+    assert_false(stores(cache, "/a?q"));
+    assert_true(stores(cache, "/a?q"));
     memset(target + 1, 'a', sizeof(target) - 2);
-    assert_false(stores(&fixture, cache, target));
-    assert_false(stores(&fixture, cache, target));
-    assert_in_range(thread_cache_bytes(&fixture, 0), 1, KIB);
-    entry = cache_find(fixture.cache, 0, "/a", 2);
+    assert_false(stores(cache, target));
+    assert_false(stores(cache, target));
+    assert_in_range(thread_cache_bytes(0), 1, KIB);
+    entry = find("/a");
     assert_int_equal(segment_hits_of(&fixture.segment, 0)[entry->slot].hits, 5 + 2);
-    cache_release(fixture.cache, entry);
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
-    assert_int_equal(thread_cache_bytes(&fixture, 0), 0);
-    close_fixture(&fixture);
+    release(entry);
+    close_thread_cache(0);
+    assert_int_equal(thread_cache_bytes(0), 0);
 }
 
 /* Spellings of one path, as %61 for a. */
 TEST(thread_caches_are_bounded_in_bytes)
 {
     enum { TARGETS = 4000 };
-    struct fixture fixture;
     struct thread_cache *cache[2];
     char target[300];
 
-    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
+    open_cache(64 * KIB, &cache_policy_sieve);
+    put("/a", 100);
     for (uint32_t slot = 0; slot < 2; slot++)
-        cache[slot] = new_thread_cache(&fixture, slot);
+        cache[slot] = open_thread_cache(slot);
     assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
     for (int i = 0; i < TARGETS; i++) {
         snprintf(target, sizeof(target), "/%0*d", i % 250 + 1, i);
-        assert_true(stores(&fixture, cache[0], target));
-        assert_in_range(thread_cache_bytes(&fixture, 0), 1, 2 * KIB);
+        assert_true(stores(cache[0], target));
+        assert_in_range(thread_cache_bytes(0), 1, 2 * KIB);
     }
-    assert_true(thread_cache_bytes(&fixture, 0) > KIB);
+    assert_true(thread_cache_bytes(0) > KIB);
     cache_resize(fixture.cache, 16 * KIB);
     thread_cache_sweep(cache[0]);
-    assert_in_range(thread_cache_bytes(&fixture, 0), 0, KIB / 2);
-    for (uint32_t slot = 0; slot < 2; slot++) {
-        cache_remove_reader(fixture.cache, slot);
-        thread_cache_free(cache[slot]);
-    }
-    close_fixture(&fixture);
+    assert_in_range(thread_cache_bytes(0), 0, KIB / 2);
 }
 
 TEST(other_readers_stay_when_one_leaves)
 {
-    struct fixture fixture;
     struct thread_cache *cache[3];
     struct cache_entry *entry;
 
-    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    open_cache(64 * KIB, &cache_policy_lru);
     assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
     for (uint32_t slot = 0; slot < 3; slot++)
-        cache[slot] = new_thread_cache(&fixture, slot);
-    cache_remove_reader(fixture.cache, 0);
+        cache[slot] = open_thread_cache(slot);
+    close_thread_cache(0);
     assert_int_equal(cache_thread_share(fixture.cache), 2 * KIB);
     for (uint32_t slot = 1; slot < 3; slot++) {
-        put_open(fixture.cache, "/a");
-        entry = cache_find(fixture.cache, 0, "/a", 2);
+        put_open("/a");
+        entry = find("/a");
         thread_cache_store(cache[slot], 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 1, UINT64_MAX);
-        cache_release(fixture.cache, entry);
+        release(entry);
         cache_close_unused(fixture.cache);
-        assert_true(has(fixture.cache, "/a")); /* its hits count */
+        assert_true(has("/a")); /* its hits count */
     }
-    for (uint32_t slot = 0; slot < 3; slot++) {
-        cache_remove_reader(fixture.cache, slot);
-        thread_cache_free(cache[slot]);
-    }
+    for (uint32_t slot = 1; slot < 3; slot++)
+        close_thread_cache(slot);
     assert_int_equal(cache_thread_share(fixture.cache), 4 * KIB);
-    close_fixture(&fixture);
 }
 
 /* The slot of an entry that was removed. */
 TEST(hits_of_another_entry_are_reset)
 {
     const struct segment_hits *hits;
-    struct fixture fixture;
     struct thread_cache *cache;
     struct cache_entry *entry;
     uint32_t slot;
 
-    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
-    cache = new_thread_cache(&fixture, 1);
-    assert_true(put(fixture.cache, "/a", 1));
-    entry = cache_find(fixture.cache, 0, "/a", 2);
+    open_cache(64 * KIB, &cache_policy_lru);
+    cache = open_thread_cache(1);
+    assert_true(put("/a", 1));
+    entry = find("/a");
     slot = entry->slot;
     hits = &segment_hits_of(&fixture.segment, 1)[slot];
     thread_cache_store(cache, 0, SPAN("/a"), PREFER_IDENTITY, entry, true, 5, UINT64_MAX);
@@ -264,58 +232,50 @@ TEST(hits_of_another_entry_are_reset)
     assert_int_equal(hits->hits, 2);
     assert_int_equal(hits->last_hit_ns, 6);
     cache_invalidate(fixture.cache, entry);
-    cache_release(fixture.cache, entry);
+    release(entry);
     thread_cache_sweep(cache);
-    assert_true(put(fixture.cache, "/b", 1));
-    entry = cache_find(fixture.cache, 0, "/b", 2);
+    assert_true(put("/b", 1));
+    entry = find("/b");
     assert_int_equal(entry->slot, slot);
     thread_cache_store(cache, 0, SPAN("/b"), PREFER_IDENTITY, entry, false, 7, UINT64_MAX);
     assert_int_equal(hits->id, entry->id);
     assert_int_equal(hits->hits, 0);
     assert_int_equal(hits->last_hit_ns, 7);
-    cache_release(fixture.cache, entry);
-    cache_remove_reader(fixture.cache, 1);
-    thread_cache_free(cache);
-    close_fixture(&fixture);
+    release(entry);
 }
 
 TEST(thread_cache_stores_targets_up_to_512_bytes)
 {
-    struct fixture fixture;
     struct thread_cache *cache;
     char target[514];
 
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
-    cache = new_thread_cache(&fixture, 0);
+    open_cache(1024 * KIB, &cache_policy_sieve);
+    put("/a", 100);
+    cache = open_thread_cache(0);
     memset(target, 'a', sizeof(target));
     target[513] = '\0';
-    assert_false(stores(&fixture, cache, target));
+    assert_false(stores(cache, target));
     target[512] = '\0';
-    assert_true(stores(&fixture, cache, target));
-    cache_remove_reader(fixture.cache, 0);
-    thread_cache_free(cache);
+    assert_true(stores(cache, target));
     thread_cache_free(NULL);
-    close_fixture(&fixture);
 }
 
 /* Returns how many of the entries of a shared cache a new thread cache keeps. */
-static size_t count_kept(struct fixture *fixture)
+static size_t count_kept(void)
 {
-    struct thread_cache *cache = new_thread_cache(fixture, 0);
+    struct thread_cache *cache = open_thread_cache(0);
     char target[16];
     size_t found = 0;
 
     for (int i = 0; i < ENTRIES; i++) {
         snprintf(target, sizeof(target), "/%d", i);
-        assert_true(stores(fixture, cache, target));
+        assert_true(stores(cache, target));
     }
     for (int i = 0; i < ENTRIES; i++) {
         snprintf(target, sizeof(target), "/%d", i);
         found += thread_cache_find(cache, 0, span_of(target), PREFER_IDENTITY, 2) != NULL;
     }
-    cache_remove_reader(fixture->cache, 0);
-    thread_cache_free(cache);
+    close_thread_cache(0);
     return found;
 }
 
@@ -326,15 +286,13 @@ static size_t count_kept(struct fixture *fixture)
 TEST(thread_cache_has_room_for_all_entries)
 {
     enum { CACHES = 50 };
-    struct fixture fixture;
     size_t found = 0;
 
-    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    put(fixture.cache, "/a", 100);
+    open_cache(1024 * KIB, &cache_policy_sieve);
+    put("/a", 100);
     for (int i = 0; i < CACHES; i++)
-        found += count_kept(&fixture);
+        found += count_kept();
     assert_in_range(found, CACHES * (ENTRIES - 3), CACHES * ENTRIES);
-    close_fixture(&fixture);
 }
 
 /* --- Paths without a file --- */
