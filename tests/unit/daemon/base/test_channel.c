@@ -16,15 +16,16 @@
 enum { MANY = 3000, BYTES = 1000, DESCRIPTORS_MAX = 253 };
 
 /* A channel from `here` to `there`, both in one event loop. Messages are numbered from 0. */
-struct ends {
+static struct ends {
     struct event_base *base;
     struct channel *here, *there;
-    int raw, shared; /* instead of `here`: a hostile end, which also has the socket of `there` */
+    int raw;    /* instead of `here`: a hostile end */
+    int shared; /* the socket of `there`, which a hostile end has, too */
     int received, descriptors, closed, drained, faults, without_descriptor;
     bool not_ready;
     size_t last_bytes;
     const char *fault;
-};
+} ends;
 
 static int interruptions; /* of the next calls of recv() */
 
@@ -46,98 +47,103 @@ static char byte_of(int number, size_t at)
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     const struct message_connection *message = data;
-    struct ends *ends = owner;
     char byte;
 
+    (void)owner;
     assert_int_equal(kind, MESSAGE_CONNECTION);
-    assert_int_equal(message->requests, ends->received); /* in order */
+    assert_int_equal(message->requests, ends.received); /* in order */
     assert_int_equal(length, sizeof(*message) + message->length);
     for (size_t i = 0; i < message->length; i++)
-        assert_int_equal(message->bytes[i], byte_of(ends->received, i));
-    ends->last_bytes = message->length;
-    ends->received++;
+        assert_int_equal(message->bytes[i], byte_of(ends.received, i));
+    ends.last_bytes = message->length;
+    ends.received++;
     if (fd < 0)
         return;
-    ends->descriptors++;
+    ends.descriptors++;
     assert_int_equal(read(fd, &byte, 1), 0); /* it is /dev/null, passed by the other end */
     close(fd);
 }
 
 static void on_closed(void *owner)
 {
-    ((struct ends *)owner)->closed++;
+    (void)owner;
+    ends.closed++;
 }
 
 static void on_drained(void *owner)
 {
-    ((struct ends *)owner)->drained++;
+    (void)owner;
+    ends.drained++;
 }
 
 static void on_fault(void *owner, const char *what)
 {
-    struct ends *ends = owner;
-
-    ends->faults++;
-    ends->fault = what;
+    (void)owner;
+    ends.faults++;
+    ends.fault = what;
 }
 
 static bool is_ready(void *owner)
 {
-    return !((struct ends *)owner)->not_ready;
+    (void)owner;
+    return !ends.not_ready;
 }
 
 static void on_no_descriptor(void *owner)
 {
-    ((struct ends *)owner)->without_descriptor++;
+    (void)owner;
+    ends.without_descriptor++;
 }
 
-static void open_ends_with(struct ends *ends, size_t queue_max, uint32_t rate_max)
+static const struct channel_owner usual = {.message = on_message,
+                                           .closed = on_closed,
+                                           .drained = on_drained,
+                                           .fault = on_fault,
+                                           .owner = &ends};
+
+static void open_ends_with(const struct channel_owner *owner)
 {
-    const struct channel_owner owner = {.message = on_message,
-                                        .closed = on_closed,
-                                        .drained = on_drained,
-                                        .fault = on_fault,
-                                        .owner = ends,
-                                        .queue_max = queue_max,
-                                        .rate_max = rate_max};
     int fds[2];
 
-    *ends = (struct ends){.base = event_base_new(), .raw = -1};
     assert_int_equal(channel_pair(fds), 0);
-    ends->here = channel_open(ends->base, fds[0], ROUTE_RETURNS, &owner);
-    ends->there = channel_open(ends->base, fds[1], ROUTE_DISPATCH, &owner);
-    assert_non_null(ends->here);
-    assert_non_null(ends->there);
+    ends = (struct ends){.base = event_base_new(), .raw = -1, .shared = fds[1]};
+    ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, owner);
+    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, owner);
+    assert_non_null(ends.here);
+    assert_non_null(ends.there);
 }
 
-static void open_ends(struct ends *ends)
+static void open_ends(void)
 {
-    open_ends_with(ends, 0, 0);
+    open_ends_with(&usual);
 }
 
 /* The test itself is the other end of `there`. */
-static void open_hostile(struct ends *ends)
+static void open_hostile(void)
 {
-    const struct channel_owner owner = {
-        .message = on_message, .closed = on_closed, .fault = on_fault, .owner = ends};
     int fds[2];
 
-    *ends = (struct ends){.base = event_base_new()};
     assert_int_equal(channel_pair(fds), 0);
-    ends->raw = fds[0];
-    ends->shared = fds[1];
-    ends->there = channel_open(ends->base, fds[1], ROUTE_DISPATCH, &owner);
-    assert_non_null(ends->there);
+    ends = (struct ends){.base = event_base_new(), .raw = fds[0], .shared = fds[1]};
+    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &usual);
+    assert_non_null(ends.there);
 }
 
-static void close_ends(struct ends *ends)
+static int close_ends(void **state)
 {
-    channel_close(ends->here);
-    channel_close(ends->there);
-    if (ends->raw >= 0)
-        close(ends->raw);
-    event_base_free(ends->base);
+    (void)state;
+    if (ends.base == NULL)
+        return 0;
+    channel_close(ends.here);
+    channel_close(ends.there);
+    if (ends.raw >= 0)
+        close(ends.raw);
+    event_base_free(ends.base);
+    ends.base = NULL;
+    return 0;
 }
+
+const struct test_fixture test_fixture = {NULL, close_ends};
 
 static int open_null(void)
 {
@@ -167,11 +173,11 @@ static void send_one(struct channel *channel, int number, size_t bytes)
     assert_int_equal(try_send(channel, number, bytes), 0);
 }
 
-static void run_until_received(struct ends *ends, int count)
+static void run_until_received(int count)
 {
-    for (int turns = 0; ends->received < count && turns < 100000; turns++)
-        event_base_loop(ends->base, EVLOOP_ONCE);
-    assert_int_equal(ends->received, count);
+    for (int turns = 0; ends.received < count && turns < 100000; turns++)
+        event_base_loop(ends.base, EVLOOP_ONCE);
+    assert_int_equal(ends.received, count);
 }
 
 /* Number of the next free descriptor: unchanged if all others were closed. */
@@ -204,18 +210,16 @@ const struct test_fixture test_group_fixture = {prepare_program, NULL};
 TEST(messages_of_all_sizes_arrive_unchanged)
 {
     static const size_t sizes[] = {0, 1, 7, 100, 4096, PASSED_BYTES_MAX};
-    struct ends ends;
 
-    open_ends(&ends);
+    open_ends();
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
         send_one(ends.here, (int)i, sizes[i]);
-        run_until_received(&ends, (int)i + 1);
+        run_until_received((int)i + 1);
         assert_int_equal(ends.last_bytes, sizes[i]);
     }
     assert_int_equal(ends.descriptors, ARRAY_LENGTH(sizes));
     assert_int_equal(channel_sent(ends.here), ARRAY_LENGTH(sizes));
     assert_int_equal(channel_received(ends.there), ARRAY_LENGTH(sizes));
-    close_ends(&ends);
 }
 
 /*
@@ -224,25 +228,23 @@ TEST(messages_of_all_sizes_arrive_unchanged)
  */
 TEST(full_socket_queues_and_reports_drained)
 {
-    struct ends ends;
-
-    open_ends(&ends);
+    open_ends();
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
     assert_true(channel_backlog(ends.here) > 0);
-    run_until_received(&ends, MANY);
+    run_until_received(MANY);
     assert_int_equal(channel_backlog(ends.here), 0);
     assert_int_equal(ends.descriptors, MANY);
     assert_int_equal(ends.drained, 1);
-    close_ends(&ends);
 }
 
 TEST(queue_over_its_maximum_is_a_fault)
 {
-    struct ends ends;
+    struct channel_owner owner = usual;
     int before = next_descriptor(), sent = 0;
 
-    open_ends_with(&ends, 100 * BYTES, 0);
+    owner.queue_max = 100 * BYTES;
+    open_ends_with(&owner);
     while (sent < MANY && try_send(ends.here, sent, BYTES) == 0)
         sent++;
     assert_true(sent < MANY);
@@ -252,38 +254,36 @@ TEST(queue_over_its_maximum_is_a_fault)
     assert_true(channel_is_broken(ends.here));
     assert_int_equal(try_send(ends.here, sent, BYTES), -1);
     assert_int_equal(ends.faults, 1);
-    close_ends(&ends);
+    close_ends(NULL);
     assert_int_equal(next_descriptor(), before);
 }
 
 TEST(more_messages_than_the_rate_are_a_fault)
 {
-    struct ends ends;
+    struct channel_owner owner = usual;
     int before = next_descriptor();
 
-    open_ends_with(&ends, 0, 50);
+    owner.rate_max = 50;
+    open_ends_with(&owner);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
     while (ends.faults == 0)
         event_base_loop(ends.base, EVLOOP_ONCE);
     assert_string_equal(ends.fault, "sends too many messages");
     assert_in_range(ends.received, 50, MANY - 1);
-    close_ends(&ends);
+    close_ends(NULL);
     assert_int_equal(next_descriptor(), before);
 }
 
 TEST(paused_reading_resumes)
 {
-    struct ends ends;
-
-    open_ends(&ends);
+    open_ends();
     channel_set_reading(ends.there, false);
     send_one(ends.here, 0, 10);
     event_base_loop(ends.base, EVLOOP_NONBLOCK);
     assert_int_equal(ends.received, 0);
     channel_set_reading(ends.there, true);
-    run_until_received(&ends, 1);
-    close_ends(&ends);
+    run_until_received(1);
 }
 
 /* Linked in place of event_add(): it has no memory for descriptors while failures remain. */
@@ -299,24 +299,19 @@ int __wrap_event_add(struct event *event, const struct timeval *timeout)
 
 TEST(lack_of_memory_for_events_only_delays)
 {
-    struct ends ends;
-
-    open_ends(&ends);
+    open_ends();
     channel_set_reading(ends.there, false);
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
     failures = 3;
     channel_set_reading(ends.there, true);
-    run_until_received(&ends, MANY);
+    run_until_received(MANY);
     assert_int_equal(failures, 0);
-    close_ends(&ends);
 }
 
 TEST(messages_before_close_are_delivered)
 {
-    struct ends ends;
-
-    open_ends(&ends);
+    open_ends();
     for (int i = 0; i < 100; i++)
         send_one(ends.here, i, 10);
     channel_close(ends.here);
@@ -325,42 +320,35 @@ TEST(messages_before_close_are_delivered)
     assert_int_equal(ends.received, 100);
     assert_int_equal(ends.descriptors, 100);
     assert_int_equal(ends.closed, 1);
-    close_ends(&ends);
 }
 
 static void close_there(void *owner)
 {
-    struct ends *ends = owner;
-
-    ends->closed++;
-    channel_close(ends->there);
-    ends->there = NULL;
+    (void)owner;
+    ends.closed++;
+    channel_close(ends.there);
+    ends.there = NULL;
 }
 
 /* AddressSanitizer reports a use of the channel afterwards. */
 TEST(owner_may_close_a_closed_channel)
 {
-    struct ends ends = {.base = event_base_new(), .raw = -1};
-    const struct channel_owner owner = {
-        .message = on_message, .closed = close_there, .fault = on_fault, .owner = &ends};
-    int fds[2];
+    struct channel_owner owner = usual;
 
-    assert_int_equal(channel_pair(fds), 0);
-    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &owner);
-    assert_non_null(ends.there);
-    close(fds[0]);
+    owner.closed = close_there;
+    open_ends_with(&owner);
+    channel_close(ends.here);
+    ends.here = NULL;
     event_base_loop(ends.base, EVLOOP_ONCE);
     assert_int_equal(ends.closed, 1);
-    close_ends(&ends);
 }
 
 /* An end that can no longer send is not heard of otherwise: it is still open. */
 TEST(failed_send_ends_both_ends)
 {
     const struct message_connection message = {.requests = 1};
-    struct ends ends;
 
-    open_ends(&ends);
+    open_ends();
     send_one(ends.here, 0, 10);
     assert_int_equal(
         channel_send(ends.here, MESSAGE_CONNECTION, &message, sizeof(message), INT_MAX, false), -1);
@@ -370,28 +358,25 @@ TEST(failed_send_ends_both_ends)
         event_base_loop(ends.base, EVLOOP_NONBLOCK);
     assert_int_equal(ends.received, 1);
     assert_int_equal(ends.closed, 2);
-    close_ends(&ends);
 }
 
 TEST(closed_channel_closes_given_descriptors)
 {
-    struct ends ends;
     int before = next_descriptor();
 
-    open_ends(&ends);
+    open_ends();
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
-    close_ends(&ends);
+    close_ends(NULL);
     assert_int_equal(next_descriptor(), before);
 }
 
 /* The messages that a closed end did not take can be taken back. */
 TEST(unsent_messages_survive_the_other_end)
 {
-    struct ends ends;
     size_t unsent;
 
-    open_ends(&ends);
+    open_ends();
     for (int i = 0; i < MANY; i++)
         send_one(ends.here, i, BYTES);
     unsent = channel_backlog(ends.here);
@@ -404,13 +389,12 @@ TEST(unsent_messages_survive_the_other_end)
     channel_take_unsent(ends.here, on_message);
     assert_int_equal(ends.received, MANY);
     assert_int_equal(ends.descriptors, unsent);
-    close_ends(&ends);
 }
 
 /* A hostile end */
 
 /* Sends the kind and LENGTH bytes of DATA, with COUNT descriptors of /dev/null. */
-static void send_raw(const struct ends *ends, const void *bytes, size_t length, size_t count)
+static void send_raw(const void *bytes, size_t length, size_t count)
 {
     union {
         char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
@@ -432,7 +416,7 @@ static void send_raw(const struct ends *ends, const void *bytes, size_t length, 
         for (size_t i = 0; i < count; i++)
             memcpy(CMSG_DATA(rights) + i * sizeof(int), &fd, sizeof(fd));
     }
-    assert_int_equal(sendmsg(ends->raw, &header, MSG_NOSIGNAL), length);
+    assert_int_equal(sendmsg(ends.raw, &header, MSG_NOSIGNAL), length);
     close(fd);
 }
 
@@ -466,13 +450,11 @@ TEST(invalid_message_stops_channel_and_leaks_no_descriptor)
     int before = next_descriptor();
 
     for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
-        struct ends ends;
-
-        open_hostile(&ends);
+        open_hostile();
         message.kind = examples[i].kind;
-        send_raw(&ends, &message, examples[i].length, examples[i].descriptors);
+        send_raw(&message, examples[i].length, examples[i].descriptors);
         message.kind = MESSAGE_CONNECTION; /* valid, but too late */
-        send_raw(&ends, &message, 8 + sizeof(struct message_connection), 1);
+        send_raw(&message, 8 + sizeof(struct message_connection), 1);
         channel_read_all(ends.there);
         assert_int_equal(ends.faults, 1);
         assert_non_null(strstr(ends.fault, examples[i].fault));
@@ -480,7 +462,7 @@ TEST(invalid_message_stops_channel_and_leaks_no_descriptor)
         channel_read_all(ends.there);
         assert_int_equal(ends.received, 0);
         assert_int_equal(ends.faults, 1);
-        close_ends(&ends);
+        close_ends(NULL);
         assert_int_equal(next_descriptor(), before);
     }
 }
@@ -491,14 +473,12 @@ TEST(short_message_closes_and_leaks_no_descriptor)
     int before = next_descriptor();
 
     for (size_t length = 0; length < sizeof(int64_t); length++) {
-        struct ends ends;
-
-        open_hostile(&ends);
-        send_raw(&ends, "1234567", length, 5);
+        open_hostile();
+        send_raw("1234567", length, 5);
         channel_read_all(ends.there);
         assert_int_equal(ends.closed, 1);
         assert_int_equal(ends.received, 0);
-        close_ends(&ends);
+        close_ends(NULL);
         assert_int_equal(next_descriptor(), before);
     }
 }
@@ -508,10 +488,9 @@ TEST(lack_of_descriptors_delivers_message_without_one)
 {
     struct raw_message message = {.kind = MESSAGE_CONNECTION};
     struct rlimit limit;
-    struct ends ends;
 
-    open_hostile(&ends);
-    send_raw(&ends, &message, 8 + sizeof(struct message_connection), 1);
+    open_hostile();
+    send_raw(&message, 8 + sizeof(struct message_connection), 1);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     allow_descriptors((rlim_t)next_descriptor());
     channel_read_all(ends.there);
@@ -519,7 +498,6 @@ TEST(lack_of_descriptors_delivers_message_without_one)
     assert_int_equal(ends.faults, 0);
     assert_int_equal(ends.received, 1);
     assert_int_equal(ends.descriptors, 0);
-    close_ends(&ends);
 }
 
 struct search {
@@ -547,29 +525,23 @@ static bool is_read(struct event_base *base, int fd)
 /* An owner that can make room gets the message later, with its descriptor. */
 TEST(message_waits_for_descriptor_and_for_owner)
 {
-    const struct channel_owner owner = {.message = on_message,
-                                        .closed = on_closed,
-                                        .ready = is_ready,
-                                        .no_descriptor = on_no_descriptor,
-                                        .fault = on_fault};
-    struct channel_owner here = owner, there = owner;
+    struct channel_owner owner = usual;
     struct rlimit limit;
-    struct ends ends = {.base = event_base_new(), .raw = -1};
-    int fds[2], before, null = open_null();
+    int before, null = open_null();
 
-    here.owner = there.owner = &ends;
-    assert_int_equal(channel_pair(fds), 0);
-    ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &here);
-    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &there);
+    owner.ready = is_ready;
+    owner.no_descriptor = on_no_descriptor;
+    open_ends_with(&owner);
     before = next_descriptor();
     send_one(ends.here, 0, BYTES);
     send_one(ends.here, 1, 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     allow_descriptors((rlim_t)before);
-    assert_true(is_read(ends.base, fds[1]));
+    assert_true(is_read(ends.base, ends.shared));
     while (ends.without_descriptor < 1)
         event_base_loop(ends.base, EVLOOP_ONCE);
-    assert_false(is_read(ends.base, fds[1])); /* else it would try again at once, and forever */
+    assert_false(
+        is_read(ends.base, ends.shared)); /* else it would try again at once, and forever */
     while (ends.without_descriptor < 2)
         event_base_loop(ends.base, EVLOOP_ONCE);
     assert_int_equal(ends.received, 0);
@@ -578,45 +550,33 @@ TEST(message_waits_for_descriptor_and_for_owner)
     event_base_loop(ends.base, EVLOOP_ONCE);
     assert_int_equal(ends.received, 0);
     ends.not_ready = false;
-    run_until_received(&ends, 2);
+    run_until_received(2);
     assert_int_equal(ends.descriptors, 2);
     assert_int_equal(next_descriptor(), before);
     close(null);
-    close_ends(&ends);
 }
 
 /* A message that is looked at and then not dropped would be delivered twice. */
 TEST(interrupted_call_delivers_message_once)
 {
-    const struct channel_owner owner = {.message = on_message,
-                                        .closed = on_closed,
-                                        .no_descriptor = on_no_descriptor,
-                                        .fault = on_fault};
-    struct channel_owner ends_owner = owner;
-    struct ends ends = {.base = event_base_new(), .raw = -1};
-    int fds[2];
+    struct channel_owner owner = usual;
 
-    ends_owner.owner = &ends;
-    assert_int_equal(channel_pair(fds), 0);
-    ends.here = channel_open(ends.base, fds[0], ROUTE_RETURNS, &ends_owner);
-    ends.there = channel_open(ends.base, fds[1], ROUTE_DISPATCH, &ends_owner);
+    owner.no_descriptor = on_no_descriptor;
+    open_ends_with(&owner);
     send_one(ends.here, 0, BYTES);
     send_one(ends.here, 1, 0);
     interruptions = 2;
-    run_until_received(&ends, 2);
+    run_until_received(2);
     assert_int_equal(interruptions, 0);
     assert_int_equal(ends.descriptors, 2);
     event_base_loop(ends.base, EVLOOP_NONBLOCK);
     assert_int_equal(ends.received, 2);
-    close_ends(&ends);
 }
 
 /* A worker shares one of its sockets with the master, and can change its flags. */
 TEST(blocking_socket_does_not_block)
 {
-    struct ends ends;
-
-    open_hostile(&ends);
+    open_hostile();
     assert_int_equal(fcntl(ends.shared, F_SETFL, 0), 0);
     channel_read_all(ends.there);
     for (int i = 0; i < MANY; i++)
@@ -625,5 +585,4 @@ TEST(blocking_socket_does_not_block)
                                       sizeof(struct message_connection), ends.raw, false),
                          0);
     assert_true(channel_backlog(ends.there) > 0);
-    close_ends(&ends);
 }

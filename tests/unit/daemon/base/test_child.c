@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct fixture {
+static struct fixture {
     struct event_base *base;
     _Atomic int32_t shown_pid;
     _Atomic uint64_t deaths;
@@ -21,14 +21,12 @@ struct fixture {
     bool cleaned; /* in the child: AFTER_FORK has run */
     bool waits;
     int threads; /* that it starts, besides */
-};
+} fixture;
 
 static void after_fork(void *context)
 {
-    struct fixture *fixture = context;
-
-    child_free(&fixture->child); /* the master's end */
-    fixture->cleaned = true;
+    child_free(&fixture.child); /* the master's end */
+    fixture.cleaned = context == &fixture;
 }
 
 static void *wait_long(void *argument)
@@ -38,16 +36,15 @@ static void *wait_long(void *argument)
 }
 
 /* Exits with 3 if AFTER_FORK came first; one that waits with 5 when the master's end closes. */
-static int run(void *setup)
+static int run(void *argument)
 {
-    struct fixture *fixture = setup;
-    struct pollfd master = {.fd = fixture->command_fd, .events = POLLIN};
+    struct pollfd master = {.fd = fixture.command_fd, .events = POLLIN};
     pthread_t thread;
     char byte;
 
-    if (!fixture->waits)
-        return fixture->cleaned ? 3 : 4;
-    for (int i = 0; i < fixture->threads; i++)
+    if (!fixture.waits)
+        return argument == &fixture && fixture.cleaned ? 3 : 4;
+    for (int i = 0; i < fixture.threads; i++)
         pthread_create(&thread, NULL, wait_long, NULL);
     return poll(&master, 1, -1) == 1 && read(master.fd, &byte, 1) == 0 ? 5 : 6;
 }
@@ -62,36 +59,33 @@ static void on_fault(void *owner, const char *what)
     child_fault(owner, what);
 }
 
-static int start(struct fixture *fixture)
+static int start(void)
 {
-    const struct child_program program = {run, fixture, after_fork, fixture};
+    const struct child_program program = {run, &fixture, after_fork, &fixture};
     const struct channel_owner owner = {.message = on_message,
                                         .closed = child_ignore_closed,
                                         .fault = on_fault,
-                                        .owner = &fixture->child};
+                                        .owner = &fixture.child};
 
-    return child_fork_with_channel(&fixture->child, &program, &fixture->command_fd, fixture->base,
+    return child_fork_with_channel(&fixture.child, &program, &fixture.command_fd, fixture.base,
                                    ROUTE_KEYS_REPORTS, &owner);
 }
 
 static int setup(void **state)
 {
-    static struct fixture fixture;
-
+    (void)state;
     fixture = (struct fixture){.base = event_base_new(),
                                .child = {.name = "test process",
                                          .shown_pid = &fixture.shown_pid,
                                          .deaths = &fixture.deaths}};
-    *state = &fixture;
     return fixture.base != NULL ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    struct fixture *fixture = *state;
-
-    child_stop(&fixture->child);
-    event_base_free(fixture->base);
+    (void)state;
+    child_stop(&fixture.child);
+    event_base_free(fixture.base);
     return 0;
 }
 
@@ -119,42 +113,39 @@ static int wait_for_end(pid_t pid)
 
 TEST(program_runs_after_the_clean_up)
 {
-    struct fixture *fixture = *state;
     int status;
 
-    assert_int_equal(start(fixture), 0);
-    assert_true(fixture->child.pid > 0);
-    assert_int_equal(fixture->shown_pid, fixture->child.pid);
-    assert_false(child_is_due(&fixture->child, UINT64_MAX));
-    status = wait_for_end(fixture->child.pid);
+    assert_int_equal(start(), 0);
+    assert_true(fixture.child.pid > 0);
+    assert_int_equal(fixture.shown_pid, fixture.child.pid);
+    assert_false(child_is_due(&fixture.child, UINT64_MAX));
+    status = wait_for_end(fixture.child.pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 3);
-    child_forget(&fixture->child);
-    assert_int_equal(fixture->shown_pid, 0);
-    assert_null(fixture->child.channel);
+    child_forget(&fixture.child);
+    assert_int_equal(fixture.shown_pid, 0);
+    assert_null(fixture.child.channel);
 }
 
 TEST(channel_closes_with_the_master)
 {
-    struct fixture *fixture = *state;
     int status;
 
-    fixture->waits = true;
-    assert_int_equal(start(fixture), 0);
-    child_free(&fixture->child);
-    status = wait_for_end(fixture->child.pid);
+    fixture.waits = true;
+    assert_int_equal(start(), 0);
+    child_free(&fixture.child);
+    status = wait_for_end(fixture.child.pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 5);
-    child_forget(&fixture->child);
+    child_forget(&fixture.child);
 }
 
 TEST(early_end_delays_the_next_start)
 {
-    struct fixture *fixture = *state;
-    struct child *child = &fixture->child;
+    struct child *child = &fixture.child;
     uint64_t retry;
 
-    assert_int_equal(start(fixture), 0);
+    assert_int_equal(start(), 0);
     wait_for_end(child->pid);
     child->started_ns = clock_monotonic_ns(); /* however long the start took */
     child_count_end(child, "exited with status 3");
@@ -168,95 +159,90 @@ TEST(early_end_delays_the_next_start)
 
 TEST(late_end_delays_nothing)
 {
-    struct fixture *fixture = *state;
-    struct child *child = &fixture->child;
+    struct child *child = &fixture.child;
 
-    assert_int_equal(start(fixture), 0);
+    assert_int_equal(start(), 0);
     wait_for_end(child->pid);
     child->started_ns -= BACKOFF_STEADY_NS;
     child_count_end(child, "was killed by signal 9");
     child_forget(child);
     assert_true(child_is_due(child, child->started_ns));
     assert_int_equal(child_retry_ns(child, child->started_ns), UINT64_MAX);
-    assert_int_equal(fixture->deaths, 1);
+    assert_int_equal(fixture.deaths, 1);
 }
 
 TEST(failed_start_is_counted)
 {
-    struct fixture *fixture = *state;
     struct rlimit before, none;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_int_equal(start(fixture), -1);
+    assert_int_equal(start(), -1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(fixture->child.pid, 0);
-    assert_null(fixture->child.channel);
-    assert_int_equal(fixture->child.backoff.failures, 1);
-    assert_true(child_retry_ns(&fixture->child, 0) != UINT64_MAX);
+    assert_int_equal(fixture.child.pid, 0);
+    assert_null(fixture.child.channel);
+    assert_int_equal(fixture.child.backoff.failures, 1);
+    assert_true(child_retry_ns(&fixture.child, 0) != UINT64_MAX);
 }
 
 TEST(stop_reaps_and_forgets_failures)
 {
-    struct fixture *fixture = *state;
     pid_t pid;
 
-    fixture->waits = true;
-    assert_int_equal(start(fixture), 0);
-    pid = fixture->child.pid;
-    fixture->child.backoff.failures = 2;
+    fixture.waits = true;
+    assert_int_equal(start(), 0);
+    pid = fixture.child.pid;
+    fixture.child.backoff.failures = 2;
     interruptions = 2;
-    child_stop(&fixture->child);
+    child_stop(&fixture.child);
     assert_int_equal(interruptions, 0);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
-    assert_int_equal(fixture->shown_pid, 0);
-    assert_int_equal(fixture->child.backoff.failures, 0);
-    child_stop(&fixture->child); /* without a process */
+    assert_int_equal(fixture.shown_pid, 0);
+    assert_int_equal(fixture.child.backoff.failures, 0);
+    child_stop(&fixture.child); /* without a process */
 }
 
 TEST(only_silence_while_awake_kills)
 {
     enum { TIMEOUT_MS = 1000 };
     const uint64_t heard = 5 * NS_PER_S, late = heard + TIMEOUT_MS * NS_PER_MS;
-    struct fixture *fixture = *state;
     int status;
 
-    fixture->waits = true;
-    assert_int_equal(start(fixture), 0);
-    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, heard - 1));
-    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late));
-    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, heard + 1, late + 1));
-    assert_false(child_kill_silent(&fixture->child, heard, 0, 0, late + 1));
-    assert_true(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
-    status = wait_for_end(fixture->child.pid);
+    fixture.waits = true;
+    assert_int_equal(start(), 0);
+    assert_false(child_kill_silent(&fixture.child, heard, TIMEOUT_MS, 0, heard - 1));
+    assert_false(child_kill_silent(&fixture.child, heard, TIMEOUT_MS, 0, late));
+    assert_false(child_kill_silent(&fixture.child, heard, TIMEOUT_MS, heard + 1, late + 1));
+    assert_false(child_kill_silent(&fixture.child, heard, 0, 0, late + 1));
+    assert_true(child_kill_silent(&fixture.child, heard, TIMEOUT_MS, 0, late + 1));
+    status = wait_for_end(fixture.child.pid);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
-    child_forget(&fixture->child);
-    assert_false(child_kill_silent(&fixture->child, heard, TIMEOUT_MS, 0, late + 1));
+    child_forget(&fixture.child);
+    assert_false(child_kill_silent(&fixture.child, heard, TIMEOUT_MS, 0, late + 1));
 }
 
 TEST(more_threads_than_it_needs_kill)
 {
     enum { THREADS = 70 };
-    struct fixture *fixture = *state;
     int status;
 
-    fixture->waits = true;
-    assert_int_equal(start(fixture), 0);
-    child_check_threads(&fixture->child);
-    assert_int_equal(waitpid(fixture->child.pid, NULL, WNOHANG), 0);
-    child_stop(&fixture->child);
+    fixture.waits = true;
+    assert_int_equal(start(), 0);
+    child_check_threads(&fixture.child);
+    assert_int_equal(waitpid(fixture.child.pid, NULL, WNOHANG), 0);
+    child_stop(&fixture.child);
 
-    fixture->threads = THREADS;
-    assert_int_equal(start(fixture), 0);
-    while (process_threads(fixture->child.pid) <= THREADS)
+    fixture.threads = THREADS;
+    assert_int_equal(start(), 0);
+    while (process_threads(fixture.child.pid) <= THREADS)
         continue;
-    child_check_threads(&fixture->child);
-    status = wait_for_end(fixture->child.pid);
+    child_check_threads(&fixture.child);
+    status = wait_for_end(fixture.child.pid);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
-    child_forget(&fixture->child);
-    child_check_threads(&fixture->child);
+    child_forget(&fixture.child);
+    child_check_threads(&fixture.child);
 }

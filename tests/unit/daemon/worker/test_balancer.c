@@ -1,4 +1,4 @@
-/* The orders of a worker's balancer-> The test sets the threads' numbers of connections. */
+/* The orders of a worker's balancer. The test sets the threads' numbers of connections. */
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/connection/lifecycle.h"
@@ -9,12 +9,23 @@
 
 static struct balancer *balancer = &worker.balancer;
 
-static void begin(void)
+static int begin(void **state)
 {
+    (void)state;
     open_threads();
     *balancer = (struct balancer){.on = true, .worker_slot = 4, .looked_ns = clock_monotonic_ns()};
     events_forget();
+    return 0;
 }
+
+static int end(void **state)
+{
+    (void)state;
+    close_threads();
+    return 0;
+}
+
+const struct test_fixture test_fixture = {begin, end};
 
 static void expect_log(const char *text)
 {
@@ -65,7 +76,6 @@ TEST(each_thread_gives_away_its_part)
 {
     const struct message_give active = {.active = 4}, idle = {.idle = 5, .resized = 1};
 
-    begin();
     set_connections(0, 20, 10);
     set_connections(1, 10, 0);
     set_connections(2, 40, 30);
@@ -84,7 +94,6 @@ TEST(each_thread_gives_away_its_part)
     expect_order(1, 2, true, MOVE_RESIZE);
     expect_order(2, 3, true, MOVE_RESIZE);
     assert_false(balancer_gives_away(balancer));
-    close_threads();
 }
 
 /*
@@ -94,23 +103,19 @@ TEST(closed_connections_are_not_idle)
 {
     const struct message_give idle = {.idle = 6};
 
-    begin();
     set_connections(0, 2, 10);
     set_connections(1, 6, 0);
     balancer_give_away(&worker, &idle);
     expect_order(1, 6, true, MOVE_UNEVEN);
-    close_threads();
 }
 
 TEST(threads_without_connections_give_none)
 {
     const struct message_give all = {.active = 7, .idle = 7};
 
-    begin();
     balancer_give_away(&worker, &all);
     assert_false(balancer_gives_away(balancer));
     assert_false(balancer_is_moving(&worker));
-    close_threads();
 }
 
 /* Takes the orders of a look at thread 0, whose connections all others lack. Returns their sum. */
@@ -133,7 +138,6 @@ TEST(resize_is_evened_out_at_once)
 {
     uint32_t pause_ms = 0;
 
-    begin();
     set_connections(0, 90, 90);
     balancer_resized(balancer, 1, THREADS);
     assert_true(look() < BALANCE_MOVING_MS); /* as soon as they have arrived */
@@ -156,12 +160,10 @@ TEST(resize_is_evened_out_at_once)
     let_time_pass();
     look();
     expect_log(""); /* once */
-    close_threads();
 }
 
 TEST(resize_logs_what_it_has_moved)
 {
-    begin();
     balancer_resized(balancer, 1, 2);
     balancer_resized(balancer, 2, 1);
     expect_log(""); /* nothing has moved */
@@ -178,12 +180,10 @@ TEST(resize_logs_what_it_has_moved)
         take_orders(i < BALANCE_ROUNDS ? MOVE_RESIZE : MOVE_UNEVEN);
     }
     expect_log("worker 4: threads 1 to 3: 2 connections moved, still uneven after ");
-    close_threads();
 }
 
 TEST(uneven_load_must_last)
 {
-    begin();
     set_connections(0, 90, 90);
     let_time_pass();
     assert_int_equal(look(), BALANCE_SUSPECT_MS);
@@ -195,12 +195,10 @@ TEST(uneven_load_must_last)
     let_time_pass();
     look();
     assert_int_equal(take_orders(MOVE_UNEVEN), 60);
-    close_threads();
 }
 
 TEST(next_look_waits_for_connections_on_their_way)
 {
-    begin();
     set_connections(0, 90, 90);
     balancer_resized(balancer, 1, THREADS);
     thread[2].passed = 1; /* and not taken yet */
@@ -210,12 +208,10 @@ TEST(next_look_waits_for_connections_on_their_way)
     atomic_store(&thread[2].taken, 1);
     look();
     assert_int_equal(take_orders(MOVE_RESIZE), 60);
-    close_threads();
 }
 
 TEST(nothing_moves_while_it_is_off)
 {
-    begin();
     set_connections(0, 90, 90);
     balancer_switch(balancer, false);
     balancer_resized(balancer, 1, THREADS);
@@ -228,5 +224,4 @@ TEST(nothing_moves_while_it_is_off)
     balancer_switch(balancer, true);
     look();
     assert_int_equal(take_orders(MOVE_UNEVEN), 60);
-    close_threads();
 }
