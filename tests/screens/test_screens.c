@@ -45,22 +45,6 @@ TEST(overview_shows_metrics)
     }
 }
 
-/* The peak was 30 s ago: its mark is below that column. */
-TEST(graph_marks_peak)
-{
-    const char *axis, *mark;
-
-    stage_open(24, 80, NULL, NULL);
-    ASSERT_SHOWS("peak 5.00k", "▲", "25 entries", "+ more threads");
-    axis = terminal_line(terminal, 7); /* panel: title, detail, three lines of graph, axis */
-    assert_non_null(strstr(axis, "1m └"));
-    mark = strstr(strstr(axis, "└"), "▲");
-    assert_non_null(mark);
-    /* 29 columns for 60 seconds, second 29 of them: column 14; each character takes 3 bytes. */
-    assert_int_equal((mark - strstr(axis, "└")) / 3 - 1, 14);
-    TYPE_SHOWS("t", "5m └"); /* five minutes: the samples begin at two fifths */
-}
-
 TEST(threads_view_shows_every_thread)
 {
     static const char *const view[] = {"threads", NULL};
@@ -422,17 +406,6 @@ TEST(help_lists_every_key)
     terminal_save(terminal, "help-120x110");
     TYPE_HIDES("\x1b", "Help, lines");
     ASSERT_SHOWS("[1 overview]", "requests/s");
-}
-
-TEST(keys_move_between_views)
-{
-    stage_open(24, 80, NULL, NULL);
-    ASSERT_SHOWS("[1 overview]");
-    TYPE_SHOWS("\t", "[2 threads]");
-    TYPE_SHOWS("\t", "[3 latency]");
-    TYPE_SHOWS("1\x1b[Z", "[9 events]");
-    TYPE_SHOWS("\t", "[1 overview]");
-    TYPE_SHOWS("2", "[2 threads]");
 }
 
 TEST(freeze_stops_updates)
