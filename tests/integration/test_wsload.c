@@ -183,6 +183,9 @@ TEST(signal_ends_run_with_full_report)
 
     while (answered == 0)
         answered = wsload_progress(program, "answered");
+    while (wsload_progress(program, "requests_per_second") == 0 ||
+           wsload_progress(program, "elapsed_s") == 0)
+        continue;
     kill(program.pid, SIGINT);
     report = wsload_finish(program, 130);
     assert_true(json_is_true(json_object_get(report, "interrupted")));

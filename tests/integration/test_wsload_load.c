@@ -3,12 +3,9 @@
 #include "tests/test.h"
 #include "wsload_fixture.h"
 
-#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
@@ -275,70 +272,6 @@ TEST(request_count_is_exact_despite_changes)
     check_counts(report, wsload_server_read() - before);
     assert_int_equal(number_at(report, "requests", "begun"), 3000);
     json_decref(report);
-}
-
-/* Reads from a terminal until WORDS appear. Returns false at EOF. NULL clears the buffer. */
-static bool read_until(int terminal, const char *words)
-{
-    static char seen[256 * 1024];
-    static size_t length;
-
-    if (words == NULL) {
-        length = 0;
-        seen[0] = '\0';
-        return true;
-    }
-    while (strstr(seen, words) == NULL && length + 1 < sizeof(seen)) {
-        ssize_t n = read(terminal, seen + length, sizeof(seen) - 1 - length);
-
-        if (n <= 0)
-            return false;
-        length += (size_t)n;
-        seen[length] = '\0';
-    }
-    return true;
-}
-
-/* On a terminal: a live view, keys that change the load, and a final report. */
-TEST(keys_change_the_load)
-{
-    char url[64], engine[32];
-    char *const arguments[] = {(char *)"wsload",
-                               engine,
-                               (char *)"-c20",
-                               (char *)"-t1",
-                               (char *)"-d1h",
-                               (char *)"--grace=60s",
-                               (char *)"--connect-timeout=60s",
-                               url,
-                               NULL};
-    struct winsize window = {.ws_row = 24, .ws_col = 120};
-    int terminal, status;
-    pid_t pid;
-
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/slow", wsload_server_port());
-    snprintf(engine, sizeof(engine), "--engine=%s", wsload_engine);
-    read_until(-1, NULL);
-    pid = forkpty(&terminal, NULL, NULL, &window);
-    if (pid == 0) {
-        setenv("TERM", "xterm", 1);
-        execv(WSLOAD_PROGRAM, arguments);
-        _exit(127);
-    }
-    assert_true(read_until(terminal, "20 of 20 up"));
-    assert_true(read_until(terminal, "q end"));
-    assert_int_equal(write(terminal, "C", 1), 1);
-    assert_true(read_until(terminal, "now 22 connections, 1 thread"));
-    assert_int_equal(write(terminal, "-T", 2), 2);
-    assert_true(read_until(terminal, "now 20 connections, 2 threads"));
-    assert_int_equal(write(terminal, "q", 1), 1);
-    assert_true(read_until(terminal, "99.999"));
-    assert_true(read_until(terminal, "Statuses"));
-    while (read_until(terminal, "\x01"))
-        continue;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    close(terminal);
 }
 
 /* A condition aborts the run early. */

@@ -567,7 +567,7 @@ json_t *wsload_line(int fd)
 json_int_t wsload_progress(struct program program, const char *member)
 {
     json_t *line = wsload_line(program.err);
-    json_int_t number = json_integer_value(json_object_get(line, member));
+    json_int_t number = (json_int_t)json_number_value(json_object_get(line, member));
 
     json_decref(line);
     return number;

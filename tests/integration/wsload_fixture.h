@@ -113,7 +113,7 @@ void wsload_say(struct program program, const char *line);
 /* Reads the next JSON line from FD; a timeout fails the test. */
 json_t *wsload_line(int fd);
 
-/* The number MEMBER of the next progress line. */
+/* The number MEMBER of the next progress line, without its fraction. */
 json_int_t wsload_progress(struct program program, const char *member);
 
 /* The number at "a.b" in REPORT, or 0. */

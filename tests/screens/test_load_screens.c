@@ -74,6 +74,8 @@ TEST(live_view_is_replaced_by_report)
     terminal_type(terminal, "C");
     expect(terminal, "now 22 connections, 2 threads");
     expect(terminal, "22 of 22 up");
+    terminal_type(terminal, "-T");
+    expect(terminal, "now 20 connections, 3 threads");
     terminal_type(terminal, "q");
     expect_end(terminal, 0);
     assert_int_equal(count(terminal, "requests/s  "), 0);

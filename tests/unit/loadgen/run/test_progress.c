@@ -4,7 +4,6 @@
 #include "loadgen/run/internal.h"
 #include "tests/test.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,95 +254,17 @@ TEST(long_trace_is_compressed_and_keeps_its_values)
     assert_string_equal(text, "__##");
 }
 
-static struct plan plan;
-static struct tally tally;
-static const struct progress_goal request_goal = {.requests = 1000};
-static struct progress_now now = {.tally = &tally};
-
-static void fill_answered(uint64_t answered)
-{
-    const struct transaction good = {
-        .error = ERROR_KIND_NONE, .status = 200, .latency_ns = 100 * NS_PER_US};
-    const struct transaction bad = {.error = ERROR_KIND_CLOSED};
-
-    plan = (struct plan){.connections = 100, .requests = 1000};
-    now.setting = (struct progress_setting){0, 100, 1};
-    tally_reset(&tally);
-    tally_count(&tally, TALLY_begun, answered + 2);
-    tally_count(&tally, TALLY_clients_up, 99);
-    for (uint64_t i = 0; i < answered; i++)
-        tally_record(&tally, &good);
-    tally_record(&tally, &bad);
-}
-
-/* An accepted and a rejected change. */
-static void check_event(const json_t *object, size_t number)
-{
-    const char *event = json_string_value(json_object_get(object, "event"));
-
-    assert_string_equal(event, number == 0 ? "rejected" : "changed");
-    if (number == 0)
-        assert_string_equal(json_string_value(json_object_get(object, "why")), "too much");
-    else
-        assert_int_equal(json_integer_value(json_object_get(object, "connections")), 7);
-}
-
-/* A line every second tick; the rate is that of the last second. */
-TEST(progress_line_every_second_tick)
-{
-    struct progress progress;
-    char *text = NULL;
-    size_t size, lines = 0, events = 0;
-    FILE *out = open_memstream(&text, &size);
-    json_t *last = NULL;
-
-    fill_answered(499);
-    plan.progress_lines = true;
-    progress_begin(&progress, &plan, &request_goal, out);
-    for (uint64_t tick = 1; tick <= 20; tick++) {
-        tally_count(&tally, TALLY_answered, tick <= 10 ? 1 : 10);
-        now.elapsed_ns = tick * 100 * NS_PER_MS;
-        progress_tick(&progress, &now);
-    }
-    progress_report_change(&progress, false, "too much", 0, 0, 0);
-    progress_report_change(&progress, true, "", 250, 7, 2);
-    progress_end(&progress, &now);
-    fclose(out);
-    for (char *rest, *line = strtok_r(text, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        json_t *object = json_loads(line, 0, NULL);
-
-        assert_non_null(object);
-        if (json_object_get(object, "event") != NULL) {
-            check_event(object, events++);
-            json_decref(object);
-            continue;
-        }
-        json_decref(last);
-        last = object;
-        lines++;
-    }
-    assert_int_equal(events, 2);
-    assert_int_equal(lines, 10);
-    assert_int_equal(json_integer_value(json_object_get(last, "answered")), 499 + 110);
-    assert_int_equal(json_integer_value(json_object_get(last, "failed")), 1);
-    assert_int_equal(json_integer_value(json_object_get(last, "connections_up")), 99);
-    assert_true(json_real_value(json_object_get(last, "elapsed_s")) == 2);
-    assert_true(json_real_value(json_object_get(last, "requests_per_second")) == 100);
-    json_decref(last);
-    free(text);
-}
-
 /* If standard error is a file, nothing is written without --progress. */
 TEST(no_progress_without_terminal)
 {
+    const struct plan plan = {.connections = 100, .requests = 1000};
+    const struct progress_now now = {
+        .tally = &tally, .setting = {0, 100, 1}, .elapsed_ns = NS_PER_S};
     struct progress progress;
     FILE *out = tmpfile();
 
     assert_non_null(out);
-    fill_answered(499);
-    progress_begin(&progress, &plan, &request_goal, out);
-    now.elapsed_ns = NS_PER_S;
+    progress_begin(&progress, &plan, &goal, out);
     progress_tick(&progress, &now);
     progress_draw(&progress, &now);
     progress_end(&progress, &now);
