@@ -329,6 +329,29 @@ TEST(merging_in_steps_equals_merging_at_once)
     stored_result_free(once);
 }
 
+/* What a report of text has of a run with all of it. */
+TEST(text_names_what_the_runs_had)
+{
+    static const char *const words[] = {
+        "  Warm-up      21 requests, not counted\n",
+        " answered, target 15 scenarios/s",
+        "  Negotiated   HTTP/2, TLSv1.3, AES, x25519: 15 connections\n",
+        " without a value to take; the first: no 'token'.",
+    };
+    struct stored_result *merged = merge_all();
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_int_equal(report_write(out, &merged->result, false), 0);
+    fclose(out);
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        if (strstr(text, words[i]) == NULL)
+            fail_msg("no '%s' in\n%s", words[i], text);
+    free(text);
+    stored_result_free(merged);
+}
+
 TEST(runs_that_hardly_overlap_have_a_note)
 {
     struct stored_result *merged = merge_all();
