@@ -104,6 +104,18 @@ TEST(alternatives_and_negated_terms_match)
     assert_true(subject_matches(terms, 0, &line));
 }
 
+/* As another server of the same name starts. */
+TEST(cleared_subject_has_no_requests)
+{
+    choose(SUBJECT_PATH, false, "/a");
+    add(101, "GET /a HTTP/1.1", 200);
+    subject_clear(subject);
+    assert_int_equal(subject_requests(subject), 0);
+    assert_int_equal(subject_bytes(subject), 0);
+    assert_int_equal(subject_line_count(subject), 0);
+    assert_int_equal(histogram_count(subject_latency(subject)), 0);
+}
+
 TEST(last_lines_are_kept)
 {
     char request[64];
