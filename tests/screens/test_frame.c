@@ -567,8 +567,9 @@ TEST(command_line_completes_and_sends)
     TYPE_SHOWS("\x15"
                "ca\tpu\t/x",
                ":cache-purge /x"); /* the common beginning of two words, then one of them */
-    TYPE_SHOWS("\x15\xc3\xbc\xe2\x82\xac\x7f", ":\xc3\xbc"); /* a character of three bytes */
-    TYPE_HIDES("\x1b", ":\xc3\xbc");
+    TYPE_SHOWS("\x15x\xc3\xbc\xe2\x82\xac\x7f", ":x\xc3\xbc"); /* a character of three bytes */
+    TYPE_HIDES("\x1bOD\x1b[3~", "\xc3\xbc");
+    TYPE_HIDES("\x1b", ":x");
     TYPE_SHOWS(":view log\t\r", "[5 log]");
     terminal_type(terminal, ":quit\r");
     stage_ended_well();
