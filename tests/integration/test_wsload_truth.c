@@ -1,5 +1,6 @@
 /*
- * Accuracy of wsload: stalls are compared with the server's clock, counts with the server's log.
+ * Accuracy of wsload: stalls are compared with the server's clock; no request of a killed worker is
+ * lost.
  *
  * The bounds hold on any machine, however long any process is stopped: they contain only what the
  * test measured. On an idle machine they are a few per cent apart. A percentile of wsload is never
@@ -7,19 +8,14 @@
  */
 #include "common/clock.h"
 #include "common/macros.h"
-#include "log_check.h"
-#include "patience.h"
 #include "server.h"
 #include "tests/test.h"
 #include "wsload_fixture.h"
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 const struct test_fixture test_group_fixture = {wsload_server_start, wsload_server_stop};
 
@@ -210,164 +206,7 @@ TEST(closed_loop_hides_stalls)
     run_end(&run);
 }
 
-/* ---- A stopped webserverd ---- */
-
-static void sleep_ms(long ms)
-{
-    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    nanosleep(&time, NULL);
-}
-
-/* The signal takes effect when the process next runs. */
-static void wait_until_stopped(pid_t pid)
-{
-    char path[64], state = ' ';
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    for (int waited = 0; state != 'T' && waited < PATIENCE_MS; waited++) {
-        FILE *file = fopen(path, "re");
-
-        assert_non_null(file);
-        assert_int_equal(fscanf(file, "%*d %*s %c", &state), 1);
-        fclose(file);
-        sleep_ms(1);
-    }
-    assert_int_equal(state, 'T');
-}
-
-/* Waits until wsload has begun REQUESTS. */
-static void wait_until_begun(struct program program, double requests)
-{
-    while ((double)wsload_progress(program, "begun") < requests)
-        continue;
-}
-
-/*
- * All requests that were due before the worker continued, except those with a response, have waited
- * since then. Ends the run after the last of them was sent.
- */
-SERVER_TEST(stopped_server_is_measured)
-{
-    uint64_t begun_ns, first_ns, continued_ns;
-    struct program program;
-    double responses, least_us;
-    json_t *report;
-    pid_t worker;
-
-    wsload_engine = "curl";
-    server_put_text(server, "/index.html", "hello");
-    server_start(server, "workers.processes=1", "workers.threads=1", NULL);
-    assert_int_equal(server_workers(server, &worker, 1), 1);
-    begun_ns = clock_monotonic_ns();
-    program = wsload_start("-r 400 -d 1h -c 10 -t 1 --grace 60s --progress --control-fd 0",
-                           server_port(server), "/");
-    WAIT_UNTIL(server_metric(server, "requests") > 0);
-    first_ns = clock_monotonic_ns();
-    wait_until_begun(program, 50);
-    server_signal(worker, SIGSTOP);
-    wait_until_stopped(worker);
-    responses =
-        (double)server_metric(server, "requests") + 10; /* on their way or not counted yet */
-    sleep_ms(STALL_MS);
-    continued_ns = clock_monotonic_ns();
-    server_signal(worker, SIGCONT);
-    wait_until_begun(program, us_between(begun_ns, continued_ns) / 1e6 * RATE + 1);
-    wsload_say(program, "stop");
-    report = wsload_finish(program, 0);
-    least_us =
-        us_between(first_ns, continued_ns) -
-        (responses + (double)slowest_percent((size_t)number_at(report, "requests", "answered"))) *
-            1e6 / RATE;
-    check_p99(report, "latency_us", least_us, us_between(begun_ns, clock_monotonic_ns()));
-    json_decref(report);
-    server_stop(server);
-}
-
-/* ---- Counts ---- */
-
-static uint64_t log_lines(const struct server *server)
-{
-    FILE *log = fopen(server_log(server), "re");
-    static char part[65536];
-    uint64_t lines = 0;
-    size_t length;
-
-    if (log == NULL)
-        return 0;
-    while ((length = fread(part, 1, sizeof(part), log)) > 0)
-        for (size_t i = 0; i < length; i++)
-            lines += part[i] == '\n';
-    fclose(log);
-    return lines;
-}
-
-/* Lines are written shortly after the responses. */
-static void expect_lines(const struct server *server, uint64_t expected)
-{
-    for (int waited = 0; log_lines(server) < expected && waited < PATIENCE_MS; waited += 20)
-        sleep_ms(20);
-    assert_int_equal(log_lines(server), expected);
-}
-
-static const struct {
-    const char *engine, *options;
-} modes[] = {
-    {"curl", "-c 20 -n 5000 -t 2"},
-    {"raw", "-c 20 -n 5000 -t 2"},
-    {"curl", "-c 20 -n 500 -t 2 --no-keepalive"},
-    {"raw", "-c 20 -n 500 -t 2 --no-keepalive"},
-    {"curl", "-c 10 -d 150ms -w 100ms --grace 60s"},
-    {"raw", "-c 10 -d 150ms -w 100ms --grace 60s"},
-    {"curl", "-c 10 -r 1000 -d 400ms --grace 60s"},
-    {"raw", "-c 10 -r 1000 --arrivals poisson -d 400ms --grace 60s"},
-    {"curl", "-c 10 -n 500 -m HEAD --max-reqs-per-conn 7"},
-    {"raw", "-c 10 -n 500 -m HEAD --max-reqs-per-conn 7"},
-};
-
-/* Log lines, server counters and wsload's requests agree in every mode. */
-SERVER_TEST(counts_agree_with_log_and_counters)
-{
-    uint64_t lines = 0;
-
-    server_put_text(server, "/index.html", "hello");
-    server_start(server, NULL);
-    for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
-        json_t *report;
-
-        wsload_engine = modes[i].engine;
-        report = wsload_run_for_time(modes[i].options, server_port(server), "/");
-        lines += (uint64_t)number_at(report, "requests", "begun") +
-                 (uint64_t)number_at(report, "requests", "warmup");
-        expect_lines(server, lines);
-        assert_string_equal(
-            json_string_value(json_object_get(json_object_get(report, "server"), "name")),
-            server_name(server));
-        assert_true(json_is_true(json_object_get(json_object_get(report, "server"), "same")));
-        json_decref(report);
-    }
-    server_stop(server);
-}
-
-/* Stopped early: wsload sends nothing more and waits for the requests in progress. */
-SERVER_TEST(early_stop_waits_for_requests_in_progress)
-{
-    struct program program;
-    json_t *report;
-
-    server_put_text(server, "/index.html", "hello");
-    server_start(server, NULL);
-    wsload_engine = "raw";
-    program = wsload_start("-c 10 -n 100m --grace 60s --progress", server_port(server), "/");
-    while (server_metric(server, "requests") < 1000)
-        json_decref(wsload_line(program.err));
-    kill(program.pid, SIGINT);
-    report = wsload_finish(program, 130);
-    assert_int_equal(number_at(report, "requests", "unanswered"), 0);
-    expect_lines(server, (uint64_t)number_at(report, "requests", "begun"));
-    json_decref(report);
-    server_stop(server);
-}
+/* ---- Killed workers ---- */
 
 /* Kills workers until one of them had requests in progress. */
 static void kill_workers(struct server *server, struct program program)
