@@ -1,4 +1,4 @@
-/* Graphs: styles, peaks, gaps, round scales. */
+/* Graphs: styles, gaps, scales. */
 #include "common/macros.h"
 #include "console/ui/graph.h"
 #include "tests/test.h"
@@ -60,34 +60,6 @@ TEST(upper_edge_is_round_and_at_or_above_the_peak)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         assert_float_equal(graph_top(cases[i].unit, cases[i].peak), cases[i].top, 1e-6);
-}
-
-TEST(peak_is_the_newest_of_the_largest)
-{
-    static const double values[] = {NAN, 1, 5, -INFINITY, 5, 2};
-    static const double nothing[] = {NAN, 0, -INFINITY};
-
-    assert_int_equal(graph_peak(values, ARRAY_LENGTH(values)), 4);
-    assert_int_equal(graph_peak(nothing, ARRAY_LENGTH(nothing)), ARRAY_LENGTH(nothing));
-}
-
-/* The mark is below the peak at every width. */
-TEST(mark_is_below_the_peak)
-{
-    for (size_t count = 1; count <= 40; count++)
-        for (int columns = 1; columns <= 50; columns++)
-            for (size_t peak = 0; peak < count; peak++) {
-                double values[40] = {0};
-                wchar_t cells[CELLS_MAX] = {0};
-                int column = graph_column_of(GRAPH_BLOCKS, peak, count, columns);
-
-                values[peak] = 1;
-                graph_draw(GRAPH_BLOCKS, values, count, 1, 1, columns, cells);
-                assert_in_range(column, 0, columns - 1);
-                if (cells[column] != L'█')
-                    fail_msg("value %zu of %zu on %d columns: not at %d", peak, count, columns,
-                             column);
-            }
 }
 
 TEST(logarithmic_scale_has_whole_decades)

@@ -1,10 +1,8 @@
 /* Medians, confidence intervals and p-values against values computed by hand; series of trials. */
 #include "common/macros.h"
 #include "loadgen/base/interrupts.h"
-#include "loadgen/base/resources.h"
 #include "loadgen/run/run.h"
 #include "tests/test.h"
-#include "tests/unit/loadgen/load_results.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -112,48 +110,6 @@ TEST(p_value_of_runs_matches_welch)
     /* 1 2 3 and 6 7 8: t = 5 / sqrt(2/3) = 6.123724, 4 degrees of freedom, p = 0.003602. */
     assert_true(fabs(statistics_p_value_of_runs(low, 3, high, 3) - 0.003602) < 1e-6);
     assert_true(isnan(statistics_p_value_of_runs(low, 2, high, 5)));
-}
-
-TEST(measures_are_unknown_without_responses)
-{
-    struct measures measures;
-    char text[MEASURE_TEXT];
-
-    fill_good();
-    result.server.cores = 1.5;
-    result.machine_busy = NAN;
-    result_measure(&result, &measures);
-    assert_true(measures.value[MEASURE_RATE] == 10000);
-    assert_true(measures.value[MEASURE_MAX] == 2e6);
-    assert_true(fabs(measures.value[MEASURE_P50] - 64) <= 1);
-    assert_true(fabs(measures.value[MEASURE_P99_9] - 64) <= 1);
-    assert_true(measures.value[MEASURE_ERRORS] == 0);
-    assert_true(measures.value[MEASURE_CLIENT_SHARE] == 25);
-    assert_true(measures.value[MEASURE_CLIENT_CPU] == 50);
-    assert_true(measures.value[MEASURE_SERVER_CORES] == 1.5);
-    assert_true(isnan(measures.value[MEASURE_MACHINE_BUSY]));
-    assert_string_equal(measure_format(text, MEASURE_RATE, 12345.4), "12,345");
-    assert_string_equal(measure_format(text, MEASURE_P50, 64), "64.0 us");
-    assert_string_equal(measure_format(text, MEASURE_ERRORS, 0), "0%");
-    assert_string_equal(measure_format(text, MEASURE_ERRORS, 0.0123), "0.012%");
-    assert_string_equal(measure_format(text, MEASURE_CLIENT_SHARE, 97.04), "97%");
-    assert_string_equal(measure_format(text, MEASURE_SERVER_CORES, 1.5), "1.50");
-    assert_string_equal(measure_format(text, MEASURE_P99, NAN), "-");
-    fill_bad();
-    result_measure(&result, &measures);
-    assert_true(isnan(measures.value[MEASURE_P99]));
-    assert_true(measures.value[MEASURE_P50] == 1000 || measures.value[MEASURE_P50] > 980);
-}
-
-TEST(cpu_time_is_plausible)
-{
-    struct machine_cpu none = {0, 0}, now = resources_machine_cpu();
-
-    assert_true(resources_process_cpu_ns(getpid()) > 0);
-    assert_int_equal(resources_process_cpu_ns(0), 0);
-    assert_true(now.busy > 0 && now.all >= now.busy);
-    assert_true(resources_machine_busy(none) > 0 && resources_machine_busy(none) <= 1);
-    assert_true(isnan(resources_machine_busy((struct machine_cpu){0, UINT64_MAX / 2})));
 }
 
 /* A URL whose port is bound but does not listen: connections are refused. */
