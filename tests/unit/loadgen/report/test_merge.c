@@ -368,18 +368,23 @@ TEST(runs_that_hardly_overlap_have_a_note)
 
 /* ---- Reports that cannot be merged ---- */
 
-/* Sets the member at PATH of the second report; NULL removes it. Takes VALUE over. */
-static void change(const char *const *path, json_t *value)
+/* Sets the member at PATH ("seconds.0.warmup") of the second report; NULL removes it. Takes VALUE over. */
+static void change(const char *path, json_t *value)
 {
     json_t *report = json_load_file(names[1], 0, NULL), *object = report;
+    char words[64], *member = words, *dot;
 
     assert_non_null(report);
-    for (; path[1] != NULL; path++)
-        object = json_is_array(object) ? json_array_get(object, 0) : json_object_get(object, *path);
+    snprintf(words, sizeof(words), "%s", path);
+    for (; (dot = strchr(member, '.')) != NULL; member = dot + 1) {
+        *dot = '\0';
+        object =
+            json_is_array(object) ? json_array_get(object, 0) : json_object_get(object, member);
+    }
     if (value != NULL)
-        json_object_set_new(object, *path, value);
+        json_object_set_new(object, member, value);
     else
-        json_object_del(object, *path);
+        json_object_del(object, member);
     assert_int_equal(json_dump_file(report, names[1], 0), 0);
     json_decref(report);
 }
@@ -396,54 +401,51 @@ static void check_refused(const char *wanted)
 TEST(wrong_members_are_named)
 {
     static const struct {
-        const char *path[6];
+        const char *path;
         const char *value; /* JSON; NULL: the member is missing */
         const char *wanted;
     } cases[] = {
-        {{"schema"}, "2", "has schema 2; this wsload reads up to 1"},
-        {{"plan"}, NULL, "is not a report of a run"},
-        {{"plan", "rounds"}, "3", "plan.rounds is more than 1"},
-        {{"plan", "engine"}, "\"raw\"", "differ in the engine"},
-        {{"plan", "loop"}, "\"closed\"", "differ in the loop"},
-        {{"plan", "loop"}, "\"round\"", "plan.loop has the unknown value 'round'"},
-        {{"plan", "http"}, "\"2\"", "differ in the HTTP version"},
-        {{"plan", "streams"}, "5", "differ in the number of streams"},
-        {{"plan", "keepalive"}, "false", "differ in keep-alive"},
-        {{"latency_us", "histogram"}, NULL, "latency_us.histogram is missing"},
-        {{"latency_us", "histogram"}, "5", "latency_us.histogram is not an object"},
-        {{"service_us", "histogram", "sub_buckets"},
-         "128",
+        {"schema", "2", "has schema 2; this wsload reads up to 1"},
+        {"plan", NULL, "is not a report of a run"},
+        {"plan.rounds", "3", "plan.rounds is more than 1"},
+        {"plan.engine", "\"raw\"", "differ in the engine"},
+        {"plan.loop", "\"closed\"", "differ in the loop"},
+        {"plan.loop", "\"round\"", "plan.loop has the unknown value 'round'"},
+        {"plan.http", "\"2\"", "differ in the HTTP version"},
+        {"plan.streams", "5", "differ in the number of streams"},
+        {"plan.keepalive", "false", "differ in keep-alive"},
+        {"latency_us.histogram", NULL, "latency_us.histogram is missing"},
+        {"latency_us.histogram", "5", "latency_us.histogram is not an object"},
+        {"service_us.histogram.sub_buckets", "128",
          "service_us.histogram.sub_buckets is 128, but this wsload has 64"},
-        {{"service_us", "histogram", "buckets"}, "100", "histograms of different ranges"},
-        {{"service_us", "histogram", "counts"}, "\"5:1 5:1\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"2111:1,1\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"2112:1\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"5,1\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"5:\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"5:-1\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"5:1;\"", "counts is not a list of buckets"},
-        {{"service_us", "histogram", "counts"}, "\"\"", "service_us.count differs"},
-        {{"requests", "begun"}, "-1", "requests.begun is not an integer"},
-        {{"requests", "unsent_late"}, "8", "requests.unsent_late is more than unsent"},
-        {{"statuses", "20"}, "1", "statuses.20 is not a status"},
-        {{"errors", "refused"}, NULL, "errors.refused is missing"},
-        {{"elapsed_s"}, "1e300", "elapsed_s is too long a time"},
-        {{"seconds", "0", "begin_s"}, "\"x\"", "seconds[0].begin_s is not a number"},
-        {{"seconds", "0", "warmup"}, "1", "seconds[0].warmup is not true or false"},
-        {{"negotiated", "0", "http"}, "1", "negotiated[0].http is not a string"},
-        {{"negotiated"}, "{}", "negotiated is not an array"},
-        {{"scenarios"}, "null", "differ in the scenarios"},
-        {{"scenarios"}, NULL, "differ in the scenarios"},
-        {{"scenarios"}, "5", "scenarios is not an array"},
-        {{"scenarios"}, "[1]", "scenarios[0].steps is missing"},
-        {{"scenarios", "0", "name"}, "\"sell\"", "differ in the scenarios"},
-        {{"scenarios", "0", "weight"}, "0", "scenarios[0].weight is not an integer from 1 to 1000"},
-        {{"scenarios", "0", "weight"}, "1001", "scenarios[0].weight is not an integer from 0"},
-        {{"scenarios", "0", "unfinished"}, "9999", "scenarios[0].begun is less than its parts"},
-        {{"scenarios", "0", "steps", "0", "passed"}, "-1", "scenarios[0].steps[0].passed is not"},
-        {{"scenarios", "0", "steps", "0", "latency_us"},
-         NULL,
-         "scenarios[0].steps[0].latency_us is missing"},
+        {"service_us.histogram.buckets", "100", "histograms of different ranges"},
+        {"service_us.histogram.counts", "\"5:1 5:1\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"2111:1,1\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"2112:1\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"5,1\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"5:\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"5:-1\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"5:1;\"", "counts is not a list of buckets"},
+        {"service_us.histogram.counts", "\"\"", "service_us.count differs"},
+        {"requests.begun", "-1", "requests.begun is not an integer"},
+        {"requests.unsent_late", "8", "requests.unsent_late is more than unsent"},
+        {"statuses.20", "1", "statuses.20 is not a status"},
+        {"errors.refused", NULL, "errors.refused is missing"},
+        {"elapsed_s", "1e300", "elapsed_s is too long a time"},
+        {"seconds.0.begin_s", "\"x\"", "seconds[0].begin_s is not a number"},
+        {"seconds.0.warmup", "1", "seconds[0].warmup is not true or false"},
+        {"negotiated.0.http", "1", "negotiated[0].http is not a string"},
+        {"negotiated", "{}", "negotiated is not an array"},
+        {"scenarios", "null", "differ in the scenarios"},
+        {"scenarios", NULL, "differ in the scenarios"},
+        {"scenarios", "5", "scenarios is not an array"},
+        {"scenarios", "[1]", "scenarios[0].steps is missing"},
+        {"scenarios.0.name", "\"sell\"", "differ in the scenarios"},
+        {"scenarios.0.weight", "0", "scenarios[0].weight is not an integer from 1 to 1000"},
+        {"scenarios.0.weight", "1001", "scenarios[0].weight is not an integer from 0"},
+        {"scenarios.0.unfinished", "9999", "scenarios[0].begun is less than its parts"},
+        {"scenarios.0.steps.0.passed", "-1", "scenarios[0].steps[0].passed is not"},
+        {"scenarios.0.steps.0.latency_us", NULL, "scenarios[0].steps[0].latency_us is missing"},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
