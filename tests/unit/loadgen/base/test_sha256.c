@@ -1,4 +1,4 @@
-/* SHA-256 of the test vectors of FIPS 180-4, whole and in pieces. */
+/* SHA-256 of the test vectors of FIPS 180-4. */
 #include "common/macros.h"
 #include "loadgen/base/sha256.h"
 #include "tests/test.h"
@@ -35,25 +35,4 @@ TEST(digest_matches_fips_vectors)
             snprintf(text + 2 * k, 3, "%02x", digest[k]);
         assert_string_equal(text, cases[i].digest);
     }
-}
-
-TEST(digest_does_not_depend_on_pieces)
-{
-    uint8_t bytes[300], whole[SHA256_BYTES], pieces[SHA256_BYTES];
-    struct sha256 sha;
-
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)(i * 7);
-    assert_true(sha256_open(&sha));
-    for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
-        sha256_begin(&sha);
-        sha256_add(&sha, bytes, sizeof(bytes));
-        sha256_end(&sha, whole);
-        sha256_begin(&sha);
-        sha256_add(&sha, bytes, cut);
-        sha256_add(&sha, bytes + cut, sizeof(bytes) - cut);
-        sha256_end(&sha, pieces);
-        assert_memory_equal(whole, pieces, sizeof(whole));
-    }
-    sha256_close(&sha);
 }
