@@ -1,4 +1,4 @@
-/* The history: rates from sums, ratios, gaps, a full ring. */
+/* The history: rates from sums, gaps, a full ring, steps, past seconds. */
 #include "common/clock.h"
 #include "console/data/history.h"
 #include "tests/test.h"
@@ -91,38 +91,6 @@ TEST(wall_clock_jump_keeps_rates_finite)
     history_series(history, SERIES_REQUESTS, values, 3);
     assert_float_equal(values[1], 20, 1e-9);
     assert_float_equal(values[2], 40, 1e-9);
-}
-
-TEST(hit_ratio_without_lookups_is_nan)
-{
-    double values[3];
-    struct sample_copy sample = sample_at(0, 0);
-
-    history_push(history, &sample, NULL);
-    sample.time_ns += NS_PER_S;
-    sample.values[METRIC_cache_hits] = 3;
-    sample.values[METRIC_cache_misses] = 1;
-    history_push(history, &sample, NULL);
-    sample.time_ns += NS_PER_S;
-    history_push(history, &sample, NULL);
-    history_series(history, SERIES_HIT_RATIO, values, 3);
-    assert_float_equal(values[1], 0.75, 1e-9);
-    assert_true(isnan(values[2]));
-}
-
-TEST(latency_is_of_its_own_second)
-{
-    double values[2];
-    struct sample_copy sample = sample_at(0, 0);
-
-    sample.latency[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 99;
-    sample.latency[histogram_index(50000000) >> HISTOGRAM_COARSE_SHIFT] = 1;
-    sample.latency_max_ns = 50000000;
-    history_push(history, &sample, NULL);
-    history_series(history, SERIES_LATENCY_P50, values, 1);
-    assert_in_range((uint64_t)values[0], 1000000, 1250000);
-    history_series(history, SERIES_LATENCY_MAX, values, 1);
-    assert_int_equal((uint64_t)values[0], 50000000);
 }
 
 TEST(full_ring_keeps_the_newest_seconds)

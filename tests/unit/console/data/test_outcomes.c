@@ -49,22 +49,6 @@ static uint64_t count(uint64_t second, int outcome)
     return sum;
 }
 
-TEST(second_holds_its_own_values)
-{
-    record(OUTCOME_HIT, 1000, 100); /* a request before the attachment */
-    push(50.1);
-    record(OUTCOME_HIT, 1000, 3);
-    push(50.6);
-    record(OUTCOME_HIT, 1000, 2);
-    record(OUTCOME_ERROR, 9000, 4);
-    push(51.1);
-    assert_int_equal(count(50, OUTCOME_HIT), 3);
-    assert_int_equal(count(51, OUTCOME_HIT), 2);
-    assert_int_equal(count(51, OUTCOME_ERROR), 4);
-    assert_int_equal(count(51, OUTCOME_ALL), 6);
-    assert_int_equal(count(52, OUTCOME_ALL), 0);
-}
-
 TEST(seconds_before_attachment_have_a_total)
 {
     struct sample_copy sample = {.time_ns = 50 * NS_PER_S};
@@ -109,16 +93,4 @@ TEST(recent_window_slides)
         push(50 + i);
     assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_HIT)), 0);
     assert_true(outcomes_recent_ns(outcomes) <= 10 * NS_PER_S);
-}
-
-TEST(coarse_percentile_is_upper_edge_of_bucket)
-{
-    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
-
-    assert_true(isnan(outcomes_percentile(buckets, 50)));
-    buckets[histogram_index(1000) >> HISTOGRAM_COARSE_SHIFT] = 98;
-    buckets[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 2;
-    assert_true(outcomes_percentile(buckets, 50) >= 1000);
-    assert_true(outcomes_percentile(buckets, 50) < 1300);
-    assert_true(outcomes_percentile(buckets, 99) >= 1000000);
 }

@@ -105,17 +105,3 @@ TEST(target_matches_listen_addresses)
     assert_false(load_target_matches("http://example.org:8080/", "127.0.0.1:8080"));
     assert_false(load_target_matches("http://example.org/", ""));
 }
-
-TEST(settings_survive_json)
-{
-    struct load_settings settings, again;
-    json_t *object;
-
-    load_settings_init(&settings);
-    load_settings_preset(&settings, 1);
-    object = load_settings_json(&settings);
-    load_settings_from_json(&again, object);
-    json_decref(object);
-    for (int i = 0; i < LOAD_FIELDS; i++)
-        assert_string_equal(settings.text[i], again.text[i]);
-}
