@@ -418,12 +418,13 @@ static struct help_context help_context_of(const struct session *session, const 
     return (struct help_context){
         .changes = controller_restriction(session->controller) == NULL && !replay &&
                    controller_offers_commands(session->controller),
-        .server = view->server_keys && controller_offers_threads(session->controller),
+        .server = attached && view->server_keys && controller_offers_threads(session->controller),
         .empty = drawn_empty,
         .list = list,
         .rows = list && grid->shown > 0,
         .selecting = grid->list != NULL && grid_selected(grid, &row),
         .span = attached && (session->overlays.subject || session_view(session)->has_span),
+        .moment = attached,
         .later = replay || session->timeline.back > 0,
         .mark_later = marks_next(scene->marks, mark_ns, false) != NULL,
         .mark_earlier = marks_next(scene->marks, mark_ns, true) != NULL,

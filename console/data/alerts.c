@@ -790,6 +790,7 @@ char *alert_describe(const struct alert *alert, const struct alert_facts *facts,
     uint64_t now_ns = model_now(facts->model)->time_ns;
     char value[ALERT_VALUE_BYTES], age[UNITS_TEXT];
     const char *state = "";
+    bool has_value = alert->health == NULL || strstr(alert->health->words, "%s") != NULL;
     size_t used;
 
     alert_rule_format(&alert->rule, alert->value, value, sizeof(value));
@@ -799,7 +800,7 @@ char *alert_describe(const struct alert *alert, const struct alert_facts *facts,
         write_words(alert->health->words, value, text, size);
     used = strlen(text);
     if (alert->since_ns == 0 && now_ns > alert->held_ns && used < size)
-        snprintf(text + used, size - used, " %s ago%s",
+        snprintf(text + used, size - used, "%s %s ago%s", has_value ? "," : "",
                  units_format_age(age, sizeof(age), now_ns - alert->held_ns), state);
     return text;
 }

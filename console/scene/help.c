@@ -235,6 +235,10 @@ static bool is_possible(int action, const struct help_context *context)
     case ACTION_COLUMNS_LEFT:
     case ACTION_OPEN:
         return context->rows;
+    case ACTION_FREEZE:
+    case ACTION_EARLIER:
+    case ACTION_MUCH_EARLIER:
+        return context->moment;
     case ACTION_LATER:
     case ACTION_MUCH_LATER:
         return context->later;

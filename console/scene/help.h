@@ -31,6 +31,7 @@ struct help_context {
     bool rows;       /* it has rows */
     bool selecting;  /* a row is selected */
     bool span;       /* the view shows the time range */
+    bool moment;     /* a moment of a server is on the screen */
     bool later;      /* there is a later moment */
     bool mark_later; /* or a later mark */
     bool mark_earlier;

@@ -170,7 +170,7 @@ TEST(attaches_when_daemon_starts)
 {
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("no webserverd named 'scr-", "is running", "webserverd -f FILE",
-                 "attaches when it runs");
+                 "attaches when it runs", " m menu  : command");
     terminal_save(terminal, "absent-80x24");
     stage_fixture();
     ASSERT_SHOWS("10.0k total");
