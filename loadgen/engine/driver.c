@@ -330,7 +330,9 @@ static void driver_on_body(void *context, uint32_t slot, const char *bytes, size
 {
     const struct driver *driver = context;
 
-    if (slot_is_running(driver->slots[slot]))
+    if (driver->config.plan->page_loads)
+        browser_see_body(driver, driver->slots[slot]);
+    else if (slot_is_running(driver->slots[slot]))
         virtual_user_see_body(driver->slots[slot]->user, bytes, length);
 }
 
@@ -378,7 +380,7 @@ static void free_slot(struct slot *slot)
     if (slot->thinking != NULL)
         event_free(slot->thinking);
     virtual_user_free(slot->user);
-    free(slot->browser);
+    browser_free(slot->browser);
     free(slot);
 }
 
@@ -400,7 +402,7 @@ static struct slot *make_slot(struct driver *driver)
         slot->user =
             virtual_user_create(driver->config.request_plan, driver->config.scenario_tally);
     if (has_browser)
-        slot->browser = browser_create(driver->config.request_plan);
+        slot->browser = browser_create(driver, slot);
     if ((!thinks || slot->thinking != NULL) && (!has_user || slot->user != NULL) &&
         (!has_browser || slot->browser != NULL))
         return slot;
@@ -531,7 +533,7 @@ struct driver *driver_create(const struct driver_config *config,
         .owner = {.connected = driver_on_connected,
                   .ended = driver_on_ended,
                   .field = has_users ? driver_on_field : NULL,
-                  .body = has_users ? driver_on_body : NULL,
+                  .body = has_users || config->plan->page_loads ? driver_on_body : NULL,
                   .unsolicited = driver_on_unsolicited,
                   .context = driver},
         .error_texts = config->error_texts,

@@ -6,8 +6,9 @@
 enum entry_state {
     ENTRY_WAITS,
     ENTRY_SENT,
-    ENTRY_GOOD, /* a complete response with an expected status */
-    ENTRY_ODD,  /* a complete response with another one: what it caused is requested, too */
+    ENTRY_ARRIVES, /* the first bytes of its body have arrived */
+    ENTRY_GOOD,    /* a complete response with an expected status */
+    ENTRY_ODD,     /* a complete response with another one: what it caused is requested, too */
     ENTRY_FAILED,
 };
 
@@ -17,7 +18,8 @@ struct browser {
     size_t page;            /* the current or next one */
     uint32_t in_flight;
     uint64_t begun_ns;
-    uint8_t state[]; /* enum entry_state of each entry of the plan */
+    struct event *arrival; /* begins what an incomplete response causes */
+    uint8_t state[];       /* enum entry_state of each entry of the plan */
 };
 
 struct scenario_tally *page_tally_create(const struct request_plan *request_plan)
@@ -35,11 +37,6 @@ struct scenario_tally *page_tally_create(const struct request_plan *request_plan
     return tally;
 }
 
-struct browser *browser_create(const struct request_plan *request_plan)
-{
-    return calloc(1, sizeof(struct browser) + request_plan->entry_count);
-}
-
 bool browser_is_visiting(const struct slot *slot)
 {
     return slot->browser != NULL && slot->browser->visiting;
@@ -50,15 +47,19 @@ static struct scenario_row *page_row(const struct driver *driver, const struct b
     return &driver->config.scenario_tally->row[browser->page];
 }
 
-/* Whether entry NUMBER is to be sent: what caused it has its response. */
+/* Whether entry NUMBER is to be sent: what caused it has its response, or enough of it. */
 static bool is_caused(const struct request_plan *request_plan, const struct browser *browser,
                       size_t number)
 {
-    uint32_t cause = request_plan->causes[number];
+    const struct cause *cause = &request_plan->causes[number];
 
-    return browser->state[number] == ENTRY_WAITS &&
-           (cause == REQUEST_PLAN_NO_CAUSE || browser->state[cause] == ENTRY_GOOD ||
-            browser->state[cause] == ENTRY_ODD);
+    if (browser->state[number] != ENTRY_WAITS)
+        return false;
+    if (cause->entry == REQUEST_PLAN_NO_CAUSE)
+        return true;
+    return browser->state[cause->entry] == ENTRY_GOOD ||
+           browser->state[cause->entry] == ENTRY_ODD ||
+           (cause->early && browser->state[cause->entry] == ENTRY_ARRIVES);
 }
 
 static bool has_caused(const struct request_plan *request_plan, const struct browser *browser)
@@ -91,6 +92,50 @@ static void send_caused(struct driver *driver, struct slot *first, uint64_t due_
         driver->slots[number]->list_position = i;
         slot_begin_entry(driver, number, &request_plan->entries[i], due_ns, now_ns);
     }
+}
+
+static void on_arrival(evutil_socket_t fd, short events, void *context)
+{
+    struct slot *first = context;
+    struct driver *driver = first->driver;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    (void)fd;
+    (void)events;
+    if (!first->browser->loading || !budget_share_allows(driver->config.share, now_ns))
+        return;
+    send_caused(driver, first, now_ns, now_ns);
+    driver->config.engine->flush(driver->engine);
+}
+
+void browser_see_body(const struct driver *driver, const struct slot *slot)
+{
+    struct browser *browser = slot_leader(driver, slot->number)->browser;
+
+    if (browser->state[slot->list_position] != ENTRY_SENT)
+        return;
+    browser->state[slot->list_position] = ENTRY_ARRIVES;
+    event_active(browser->arrival, EV_TIMEOUT, 0);
+}
+
+struct browser *browser_create(const struct driver *driver, struct slot *slot)
+{
+    struct browser *browser =
+        calloc(1, sizeof(*browser) + driver->config.request_plan->entry_count);
+
+    if (browser != NULL)
+        browser->arrival = event_new(driver->config.base, -1, 0, on_arrival, slot);
+    if (browser != NULL && browser->arrival != NULL)
+        return browser;
+    free(browser);
+    return NULL;
+}
+
+void browser_free(struct browser *browser)
+{
+    if (browser != NULL)
+        event_free(browser->arrival);
+    free(browser);
 }
 
 void browser_begin_page(struct driver *driver, struct slot *slot, uint64_t due_ns, uint64_t now_ns)

@@ -29,13 +29,15 @@ struct har_reader {
     const char *page;        /* the reference of the current page; NULL: it has none */
     /* Of the current page: the entries of its URLs, and those that redirect to a URL. */
     json_t *seen, *redirecting;
+    double *ends_s; /* when the response to each entry of the plan was complete; NAN: unknown */
 };
 
 /* An entry of the file. */
 struct recorded {
     const json_t *entry;
     size_t number;
-    double begun_unix_s; /* NAN: unknown; with --page-loads only the order counts */
+    double begun_unix_s; /* NAN: unknown */
+    double order;        /* of the entries of a page */
     size_t page;         /* with --page-loads: its place in the order of the pages; else 0 */
 };
 
@@ -200,12 +202,19 @@ static char *read_path(struct har_reader *reader, const char *text)
 
 /* ---- Entries ---- */
 
+/* When the response was complete; NAN: unknown. */
+static double recorded_end_s(const struct recorded *recorded)
+{
+    double time_ms = json_number_value(json_object_get(recorded->entry, "time"));
+
+    return recorded->begun_unix_s + (time_ms > 0 ? time_ms / 1000 : 0);
+}
+
 /* The think time of the previous request ends with the begin of RECORDED. */
 static int take_times(struct har_reader *reader, const struct recorded *recorded)
 {
     struct request_plan *request_plan = reader->request_plan;
     double wait_s = recorded->begun_unix_s - reader->last_end_s;
-    double time_ms = json_number_value(json_object_get(recorded->entry, "time"));
 
     if (isnan(recorded->begun_unix_s))
         return fail_entry(reader,
@@ -214,7 +223,7 @@ static int take_times(struct har_reader *reader, const struct recorded *recorded
     if (wait_s > 0 && request_plan->entry_count > 0)
         request_plan->entries[request_plan->entry_count - 1].think_ns =
             (uint64_t)(wait_s / request_plan->plan->replay_speed * 1e9);
-    reader->last_end_s = recorded->begun_unix_s + (time_ms > 0 ? time_ms / 1000 : 0);
+    reader->last_end_s = recorded_end_s(recorded);
     return 0;
 }
 
@@ -317,7 +326,8 @@ static bool begin_page(struct har_reader *reader, const char *url, size_t first)
 
 /*
  * Notes what caused the last entry of the plan: the entry that redirects to it, else its initiator,
- * else the first one of the page. Returns false if out of memory.
+ * else the first one of the page. A recording has no position in the response, but it shows whether
+ * the entry began before the response was complete. Returns false if out of memory.
  */
 static bool note_cause(struct har_reader *reader, const struct recorded *recorded)
 {
@@ -328,22 +338,29 @@ static bool note_cause(struct har_reader *reader, const struct recorded *recorde
     const char *page = string_member(recorded->entry, "pageref");
     const char *target = string_member(response, "redirectURL");
     size_t number = plan->entry_count - 1;
-    uint32_t *grown = realloc(plan->causes, plan->entry_count * sizeof(*grown));
+    struct cause *grown = realloc(plan->causes, plan->entry_count * sizeof(*grown));
+    double *ends_s = realloc(reader->ends_s, plan->entry_count * sizeof(*ends_s));
     bool same = page == reader->page ||
                 (page != NULL && reader->page != NULL && strcmp(page, reader->page) == 0);
     struct page *current;
     uint32_t cause;
 
-    if (grown == NULL)
+    if (grown != NULL)
+        plan->causes = grown;
+    if (ends_s != NULL)
+        reader->ends_s = ends_s;
+    if (grown == NULL || ends_s == NULL)
         return false;
-    plan->causes = grown;
+    ends_s[number] = recorded_end_s(recorded);
     reader->page = page;
     if ((number == 0 || !same) && !begin_page(reader, url, number))
         return false;
     current = &plan->pages[plan->page_count - 1];
     cause = recall(reader->seen, url, initiator_of(recorded->entry), (uint32_t)current->first);
     cause = recall(reader->redirecting, url, url, cause);
-    plan->causes[number] = current->count++ == 0 ? REQUEST_PLAN_NO_CAUSE : cause;
+    plan->causes[number] = current->count++ == 0
+                               ? (struct cause){REQUEST_PLAN_NO_CAUSE, false}
+                               : (struct cause){cause, recorded->begun_unix_s < ends_s[cause]};
     return remember(reader->seen, url, url, number) &&
            (target == NULL || target[0] == '\0' ||
             remember(reader->redirecting, url, target, number));
@@ -399,8 +416,8 @@ static int compare_recorded(const void *one, const void *other)
 
     if (a->page != b->page)
         return a->page < b->page ? -1 : 1;
-    if (a->begun_unix_s != b->begun_unix_s)
-        return a->begun_unix_s < b->begun_unix_s ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
@@ -423,6 +440,7 @@ static struct recorded *sort_entries(const json_t *entries)
             .number = i + 1,
             .begun_unix_s = begun != NULL ? timestamp_read_iso(begun) : NAN,
         };
+        list[i].order = list[i].begun_unix_s;
         timed = timed && !isnan(list[i].begun_unix_s);
     }
     if (timed)
@@ -445,7 +463,7 @@ static bool group_pages(struct recorded *list, size_t count)
             number != NULL ? (size_t)json_integer_value(number) : json_object_size(pages);
         if (number == NULL)
             json_object_set_new(pages, page, json_integer((json_int_t)list[i].page));
-        list[i].begun_unix_s = (double)i; /* the order so far */
+        list[i].order = (double)i; /* the order so far */
     }
     json_decref(pages);
     qsort(list, count, sizeof(*list), compare_recorded);
@@ -531,6 +549,7 @@ int har_file_read(struct request_plan *request_plan, const char *file, bool time
     json_decref(recording);
     json_decref(reader.seen);
     json_decref(reader.redirecting);
+    free(reader.ends_s);
     free(reader.first_host);
     return result;
 }

@@ -72,6 +72,12 @@ struct page {
 
 #define REQUEST_PLAN_NO_CAUSE UINT32_MAX
 
+/* The entry whose response causes another one, or REQUEST_PLAN_NO_CAUSE. */
+struct cause {
+    uint32_t entry;
+    bool early; /* by its first bytes, else by its end */
+};
+
 struct request_plan {
     const struct plan *plan;
     struct request *requests;
@@ -88,8 +94,7 @@ struct request_plan {
     bool makes_templates; /* request_plan_add() adds templates */
     struct page *pages;   /* --page-loads; else NULL */
     size_t page_count;
-    /* --page-loads: the entry whose response causes each entry, or REQUEST_PLAN_NO_CAUSE. */
-    uint32_t *causes;
+    struct cause *causes; /* --page-loads: of each entry */
     struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
     struct curl_slist
         *shared_fields[REQUEST_BODY_KINDS]; /* requests without own fields have these */

@@ -133,23 +133,39 @@ TEST(url_list_is_requested_in_order_and_weight)
 }
 
 /* A recording of two pages: each request and what caused it. */
+static const struct {
+    const char *page, *path, *initiator, *began; /* "": no time is recorded */
+    int took_ms;
+} page_requests[] = {
+    {"1", "/page", "", "", 0},
+    {"1", "/gated", "/page", "", 0},
+    {"1", "/font", "/gated", "", 0},
+    {"1", "/gated-body", "/page", "2026-11-21T06:18:30Z", 500},
+    {"1", "/early", "/gated-body", "2026-11-21T06:18:30.2Z", 0},
+    {"1", "/late", "/gated-body", "2026-11-21T06:18:31Z", 0},
+    {"1", "/i1", "/page", "", 0},
+    {"1", "/i2", "/page", "", 0},
+    {"1", "/i3", "/page", "", 0},
+    {"1", "/i4", "/page", "", 0},
+    {"1", "/i5", "/page", "", 0},
+    {"1", "/i6", "/page", "", 0},
+    {"2", "/next", "", "", 0},
+    {"2", "/missing", "/next", "", 0},
+};
+
 static void write_pages(void)
 {
-    static const struct {
-        const char *page, *path, *initiator;
-    } entries[] = {{"1", "/page", ""},    {"1", "/gated", "/page"},  {"1", "/font", "/gated"},
-                   {"1", "/i1", "/page"}, {"1", "/i2", "/page"},     {"1", "/i3", "/page"},
-                   {"1", "/i4", "/page"}, {"1", "/i5", "/page"},     {"1", "/i6", "/page"},
-                   {"2", "/next", ""},    {"2", "/missing", "/next"}};
     json_t *list = json_array();
     char url[64], initiator[64], *text;
 
-    for (size_t i = 0; i < ARRAY_LENGTH(entries); i++) {
-        snprintf(url, sizeof(url), "http://w.test%s", entries[i].path);
-        snprintf(initiator, sizeof(initiator), "http://w.test%s", entries[i].initiator);
-        json_array_append_new(list, json_pack("{s:s, s:{s:s, s:s}, s:{s:s}}", "pageref",
-                                              entries[i].page, "request", "method", "GET", "url",
-                                              url, "_initiator", "url", initiator));
+    for (size_t i = 0; i < ARRAY_LENGTH(page_requests); i++) {
+        snprintf(url, sizeof(url), "http://w.test%s", page_requests[i].path);
+        snprintf(initiator, sizeof(initiator), "http://w.test%s", page_requests[i].initiator);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:s, s:i}", "pageref",
+                                        page_requests[i].page, "request", "method", "GET", "url",
+                                        url, "_initiator", "url", initiator, "startedDateTime",
+                                        page_requests[i].began, "time", page_requests[i].took_ms));
     }
     list = json_pack("{s:{s:o}}", "log", "entries", list);
     text = json_dumps(list, 0);
@@ -160,11 +176,12 @@ static void write_pages(void)
 
 /*
  * Each visit loads two pages. The font of the first one waits for the style sheet, which waits at
- * the gate, while the images are loaded; the second page fails, because its script is missing.
+ * the gate, while the images are loaded. The script waits in the middle of its body; one request
+ * began before its end in the recording, one after it. The second page fails: a script is missing.
  */
 TEST(browser_loads_pages_by_six_connections)
 {
-    enum { BEFORE_FONT = 8, OF_VISIT = 11, VISITS = 3 };
+    enum { BEFORE_GATE = 10, VISITS = 3 };
     static const char *const loops[] = {"-c 1 -n 3", "-c 4 -n 3 -t 2", "-c 9 -n 3 -r 500"};
     char options[128];
 
@@ -180,12 +197,13 @@ TEST(browser_loads_pages_by_six_connections)
         wsload_server_clear();
         snprintf(options, sizeof(options), "%s --page-loads --har %s", loops[i], file_path);
         program = wsload_start(options, wsload_server_port(), "/");
-        WAIT_UNTIL(wsload_server_heads() >= BEFORE_FONT);
-        assert_int_equal(count_heads("GET /font "), 0);
-        wsload_server_allow(VISITS);
+        WAIT_UNTIL(wsload_server_heads() >= BEFORE_GATE && count_heads("GET /early ") > 0);
+        assert_int_equal(count_heads("GET /font ") + count_heads("GET /late "), 0);
+        wsload_server_allow(2 * VISITS);
         report = wsload_finish(program, 3);
-        assert_int_equal(number_at(report, "requests", "answered"), VISITS * OF_VISIT);
-        assert_int_equal(wsload_server_heads(), VISITS * OF_VISIT);
+        assert_int_equal(number_at(report, "requests", "answered"),
+                         VISITS * ARRAY_LENGTH(page_requests));
+        assert_int_equal(wsload_server_heads(), VISITS * ARRAY_LENGTH(page_requests));
         assert_int_equal(count_heads("GET /font "), VISITS);
         assert_int_equal(wsload_server_accepted() - accepted, VISITS * PLAN_PAGE_CONNECTIONS);
         pages = json_object_get(report, "scenarios");

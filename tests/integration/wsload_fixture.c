@@ -206,6 +206,12 @@ static bool response(int fd, const char *head, unsigned number_on_connection)
         say_endlessly(fd, is_path(path, "/endless-head") ? "X-Filler: filler\r\n" : "filler");
         return false;
     }
+    if (is_path(path, "/gated-body")) {
+        say(fd, OK_HEAD "he");
+        wait_at_gate();
+        say(fd, "llo");
+        return true;
+    }
     set_last(fd);
     if (is_path(path, "/second-lost") && number_on_connection > 1)
         return false;

@@ -112,10 +112,16 @@ TEST(pages_have_causes)
     static const struct recorded entries[] = {
         {"1", "/", ", \"response\": {\"redirectURL\": \"a.html\"}"},
         {"2", "/b.html", ""},
-        {"1", "/a.html", ", \"_initiator\": {\"type\": \"other\"}"},
-        {"1", "/s.css", ", \"_initiator\": {\"url\": \"http://w.test/a.html#x\"}"},
+        {"1", "/a.html",
+         ", \"_initiator\": {\"type\": \"other\"}, \"startedDateTime\": "
+         "\"2026-11-21T06:18:30Z\", \"time\": 500"},
+        {"1", "/s.css",
+         ", \"_initiator\": {\"url\": \"http://w.test/a.html#x\"}, \"startedDateTime\": "
+         "\"2026-11-21T06:18:30.499Z\", \"time\": 100"},
         {"1", "/t.js", ""},
-        {"1", "/font", ", \"_initiator\": {\"url\": \"http://w.test/s.css\"}"},
+        {"1", "/font",
+         ", \"_initiator\": {\"url\": \"http://w.test/s.css\"}, \"startedDateTime\": "
+         "\"2026-11-21T06:18:30.6Z\""},
         {"1", "/data",
          ", \"_initiator\": {\"stack\": {\"callFrames\": [{\"url\": \"\"}], \"parent\": "
          "{\"callFrames\": [{\"url\": \"http://w.test/t.js\"}]}}}"},
@@ -125,9 +131,11 @@ TEST(pages_have_causes)
     static const struct {
         const char *line;
         int cause;
-    } expected[] = {{"GET /", NONE},  {"GET /a.html", 0},    {"GET /s.css", 1},
-                    {"GET /t.js", 0}, {"GET /font", 2},      {"GET /data", 3},
-                    {"GET /data", 3}, {"GET /b.html", NONE}, {"GET /s.css", 7}};
+        bool early;
+    } expected[] = {
+        {"GET /", NONE, false},  {"GET /a.html", 0, false},    {"GET /s.css", 1, true},
+        {"GET /t.js", 0, false}, {"GET /font", 2, false},      {"GET /data", 3, false},
+        {"GET /data", 3, false}, {"GET /b.html", NONE, false}, {"GET /s.css", 7, false}};
 
     write_pages(entries, ARRAY_LENGTH(entries));
     plan_recording();
@@ -136,7 +144,8 @@ TEST(pages_have_causes)
     assert_int_equal(request_plan.entry_count, ARRAY_LENGTH(expected));
     for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
         assert_string_equal(entry(i), expected[i].line);
-        assert_int_equal((int)request_plan.causes[i], expected[i].cause);
+        assert_int_equal((int)request_plan.causes[i].entry, expected[i].cause);
+        assert_int_equal(request_plan.causes[i].early, expected[i].early);
     }
     assert_int_equal(request_plan.page_count, 2);
     assert_string_equal(request_plan.pages[0].name, "First");
