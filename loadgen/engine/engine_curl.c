@@ -57,6 +57,9 @@ struct group {
     struct engine *engine;
     uint32_t client_count;
     uint32_t in_flight;
+    uint32_t sent;     /* of these; the others wait for the connection, or for a stream */
+    uint32_t waited;   /* consecutive responses over HTTP/2 since requests wait for a stream */
+    uint32_t peak;     /* the most streams that were open after client_count of these; 0: none */
     uint32_t refusals; /* retries since the last response */
     uint32_t off;      /* number of clients that are off */
     bool ended_early;  /* of a client */
@@ -101,6 +104,31 @@ static void take_connection(struct client *client, int local_port)
     client->passed_on = false;
 }
 
+/*
+ * libcurl does not report how many streams the server permits, but it opens as many. A connection
+ * begins with libcurl's own limit, and its last streams end while requests wait for the next
+ * connection. So only requests that wait for more responses than the group has streams show it.
+ */
+static void note_streams(struct group *group)
+{
+    const struct engine *engine = group->engine;
+    uint32_t least = 0;
+    uint32_t complete = group->in_flight - (uint32_t)group->curl.running; /* results not read yet */
+    uint32_t open = group->sent > complete ? group->sent - complete : 0;
+
+    if (group->in_flight <= group->sent)
+        group->waited = 0;
+    if (group->waited <= group->client_count || open <= group->peak)
+        return;
+    group->peak = open;
+    for (uint32_t i = 0; i < engine->groups.count; i++) {
+        uint32_t peak = ((const struct group *)engine->groups.group[i])->peak;
+
+        least = peak > 0 && (least == 0 || peak < least) ? peak : least;
+    }
+    engine->config.negotiations->least_streams = least;
+}
+
 /* CURLOPT_PREREQFUNCTION: connected, about to send the request. */
 static int on_prerequest(void *context, char *remote, char *local, int remote_port, int local_port)
 {
@@ -111,16 +139,22 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
 
     (void)remote, (void)local, (void)remote_port;
     take_connection(client, local_port);
-    if (curl_handle_connected(client->easy) &&
-        curl_handle_negotiation(client->easy, engine->config.plan, &negotiation, &client->resumed))
-        negotiations_record(engine->config.negotiations, &negotiation, 1);
+    if (curl_handle_connected(client->easy)) {
+        client->group->waited = 0;
+        if (curl_handle_negotiation(client->easy, engine->config.plan, &negotiation,
+                                    &client->resumed))
+            negotiations_record(engine->config.negotiations, &negotiation, 1);
+    }
     owner->connected(owner->context, client->slot);
-    if (client->attempts++ == 0)
+    if (client->attempts++ == 0) {
+        client->group->sent++;
         return CURL_PREREQFUNC_OK;
+    }
     if (engine->config.plan->http != PLAN_HTTP_2 || client->error[0] != '\0')
         return CURL_PREREQFUNC_ABORT;
     client->retries++;
     client->group->refusals++;
+    client->group->waited = 0;
     return CURL_PREREQFUNC_OK;
 }
 
@@ -246,6 +280,7 @@ static void engine_curl_flush(struct engine *engine)
         engine->dirty = group->next_dirty;
         group->dirty = false;
         curl_group_run_added(&group->curl);
+        note_streams(group);
         if ((uint32_t)group->curl.running < group->in_flight)
             curl_group_call_again(&group->curl);
     }
@@ -255,6 +290,7 @@ static void client_leave_multi(struct client *client)
 {
     curl_multi_remove_handle(client->group->curl.multi, client->easy);
     client->group->in_flight--;
+    client->group->sent -= client->attempts > 0 ? 1 : 0;
 }
 
 /*
@@ -296,8 +332,10 @@ static struct transaction read_result(struct client *client, CURLcode code)
         transaction.error = ERROR_KIND_SURPLUS;
     if (transaction.error == ERROR_KIND_NONE) {
         transaction.bad_content = body_check_fails(&client->check, checks, transaction.body_bytes);
-        transaction.downgraded =
-            engine->config.plan->http == PLAN_HTTP_2 && !curl_handle_is_http2(client->easy);
+        if (engine->config.plan->http == PLAN_HTTP_2) {
+            transaction.downgraded = !curl_handle_is_http2(client->easy);
+            client->group->waited += transaction.downgraded ? 0 : 1;
+        }
     }
     if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
