@@ -39,5 +39,9 @@ file(WRITE "${doc}/changelog.Debian"
 
  -- ${CPACK_PACKAGE_CONTACT}  ${date}
 ")
+file(WRITE "${root}/lintian/overrides/webserverd"
+"# Not from Debian, so there is no bug that requests the package.
+webserverd: initial-upload-closes-no-bugs
+")
 file(GLOB_RECURSE pages "${root}/man/*.[1-8]")
 compress(${pages} "${doc}/changelog" "${doc}/changelog.Debian")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Run by systemd on the fresh system of lifecycle.sh, with old.deb and new.deb beside it. Creates the file passed.
+# Run by systemd on the fresh system of lifecycle.sh, with new.deb beside it, old.deb (the same with a lower version), and previous.deb
+# if there is one. Creates the file passed.
 set -euo pipefail
 cd /lifecycle
 export HOME=/lifecycle LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive
@@ -46,12 +47,16 @@ serves() {
     [ "$(curl -sf --max-time 60 "$url")" = "$(</usr/share/webserverd/www/index.html)" ]
 }
 
+# installs_and_starts PACKAGE
 installs_and_starts() {
-    step "install: $(dpkg-deb -f old.deb Version)"
-    dpkg -i old.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    step "install: $(dpkg-deb -f "$1" Version)"
+    dpkg -i "$1" >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
     systemctl is-enabled --quiet webserverd.service || systemctl enable --now webserverd.service
     until_true "a page" serves
     wsctl -s /run/webserverd/webserverd.sock ping
+}
+
+has_its_own_users_and_directories() {
     ! journalctl -b --no-pager -u webserverd.service | grep -i migrat || fail "systemd migrates a directory of the package"
     [ "$(stat -c %U "/proc/$(main_pid)")" != root ] || fail "the service runs as root"
     getent passwd webserverd-acme >/dev/null || fail "no user webserverd-acme"
@@ -157,11 +162,11 @@ rotates_logs() {
     gzip -dc /var/log/webserverd/access.log.1.gz | grep -q 'GET / ' || fail "the old log is empty"
 }
 
-# The old program continues, and says why; then the old version comes back.
+# The running program continues, and says why.
 survives_a_broken_update() {
     local before
 
-    step "update with a faulty configuration, and back"
+    step "update with a faulty configuration"
     before=$(main_pid)
     cp "$config" config.before
     echo 'nonsense' >>"$config"
@@ -174,10 +179,19 @@ survives_a_broken_update() {
     wsctl --socket /run/webserverd upgrade || fail "the upgrade by hand fails"
     until_true "another main process" is_replaced "$before"
     serves || fail "no page after the upgrade by hand"
-    before=$(main_pid)
-    dpkg -i --force-confold old.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
-    until_true "the old version" is_replaced "$before"
-    serves || fail "no page after the downgrade"
+}
+
+# Back to the old version, and to the new one again.
+is_downgraded() {
+    local before package
+
+    for package in old.deb new.deb; do
+        step "without load: $(dpkg-deb -f "$package" Version)"
+        before=$(main_pid)
+        dpkg -i --force-confold "$package" >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+        until_true "another main process" is_replaced "$before"
+        serves || fail "no page from $package"
+    done
 }
 
 # The configuration of the administrator stays, and every request is answered and logged.
@@ -189,7 +203,8 @@ updates_under_load() {
     echo '# kept by an update' >>/etc/logrotate.d/webserverd
     before=$(main_pid)
     lines=$(wc -l </var/log/webserverd/access.log)
-    wsload -c 20 -d 1h --grace 60s --quiet --json "$url" >load.json 2>load.txt &
+    dpkg-deb -x new.deb new # whose wsload does not change meanwhile
+    new/usr/bin/wsload -c 20 -d 1h --grace 60s --quiet --json "$url" >load.json 2>load.txt &
     load=$!
     until_true "load" has_more_lines "$lines"
     dpkg -i --force-confdef --force-confold new.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
@@ -215,6 +230,25 @@ is_replaced() {
     [ "$(main_pid)" != "$1" ] && [ "$(main_pid)" != 0 ]
 }
 
+# From the previous release. If its running server cannot be replaced while it runs, the update says what to do.
+updates_previous_release() {
+    local before
+
+    installs_and_starts previous.deb
+    step "update from the previous release"
+    echo '# kept by an update' >>"$config"
+    before=$(main_pid)
+    dpkg -i --force-confold new.deb >dpkg.txt 2>&1 || fail "dpkg -i: $(<dpkg.txt)"
+    if [ "$(main_pid)" = "$before" ]; then
+        grep 'systemctl restart webserverd.service' dpkg.txt || fail "the update does not say that a restart is needed: $(<dpkg.txt)"
+        serves || fail "no page before the restart"
+        systemctl restart webserverd.service
+    fi
+    until_true "a page" serves
+    [ "$(readlink "/proc/$(main_pid)/exe")" = /usr/sbin/webserverd ] || fail "the service runs a deleted program"
+    tail -1 "$config" | grep -q 'kept by an update' || fail "$config is replaced"
+}
+
 is_removed() {
     step "remove"
     dpkg -r webserverd >dpkg.txt 2>&1 || fail "dpkg -r: $(<dpkg.txt)"
@@ -233,7 +267,8 @@ pgrep_webserverd() {
 }
 
 files >before
-installs_and_starts
+installs_and_starts new.deb
+has_its_own_users_and_directories
 is_confined
 refuses_configurations
 serves_privileged_ports
@@ -241,7 +276,14 @@ keeps_certificates
 is_documented
 rotates_logs
 survives_a_broken_update
-updates_under_load
 is_removed
+installs_and_starts old.deb
+updates_under_load
+is_downgraded
+is_removed
+[ ! -f previous.deb ] || {
+    updates_previous_release
+    is_removed
+}
 echo "package: passed"
 touch passed

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# lifecycle.sh PACKAGE [OLD_PACKAGE]: the life of the package on a fresh Debian of this system's release, which boots with
-# systemd in namespaces of its own without a network (boot.sh, inside.sh). OLD_PACKAGE is what is installed before PACKAGE; by default PACKAGE with a lower version.
+# lifecycle.sh PACKAGE [PREVIOUS]: the life of the package on a fresh Debian of this system's release, which boots with systemd in
+# namespaces of its own without a network (boot.sh, inside.sh). PREVIOUS is the package of an earlier release, from which it is updated, too.
 # Needs root, mmdebstrap and lintian. Leaves nothing behind.
 set -euo pipefail
 package=$(readlink -f "$1")
-old=${2:+$(readlink -f "$2")}
+previous=${2:+$(readlink -f "$2")}
 here=$(readlink -f "$(dirname "$0")")
-patience_s=600
+patience_s=1200
 
 fail() {
     echo "package: $*" >&2
@@ -20,25 +20,17 @@ trap 'rm -rf "$directory"' EXIT
 
 faults=$(lintian --allow-root --tag-display-limit 0 "$package" 2>/dev/null) || true
 echo "${faults:-lintian: nothing to say}"
-! grep -q '^E:' <<<"$faults" || fail "lintian finds errors"
+! grep -q '^[EW]:' <<<"$faults" || fail "lintian finds errors or warnings"
 
-# The same package with a lower version.
-make_old() {
-    dpkg-deb --raw-extract "$package" "$directory/old"
-    sed -i 's/^Version: .*/&~old/' "$directory/old/DEBIAN/control"
-    old=$directory/old.deb
-    dpkg-deb --build --root-owner-group "$directory/old" "$old" >/dev/null
-}
-
-# What the package needs, without versions and alternatives.
+# What the packages need, without versions and alternatives.
 depends() {
-    dpkg-deb -f "$package" Depends | tr , '\n' | sed 's/[(|].*//; s/ //g' | paste -sd,
+    local file
+
+    for file in "$package" ${previous:+"$previous"}; do
+        dpkg-deb -f "$file" Depends
+    done | tr , '\n' | sed 's/[(|].*//; s/ //g' | sort -u | paste -sd,
 }
 
-[ -n "$old" ] || {
-    echo "no older package: the update is from the same one with a lower version"
-    make_old
-}
 echo "installing a fresh system"
 mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,logrotate,man-db,bash-completion,zsh,fish,curl" \
     "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$root" >"$directory/output" 2>&1 || {
@@ -47,7 +39,11 @@ mmdebstrap --quiet --variant=minbase --include="$(depends),systemd-sysv,dbus,log
 }
 mkdir "$root/lifecycle"
 cp "$package" "$root/lifecycle/new.deb"
-cp "$old" "$root/lifecycle/old.deb"
+[ -z "$previous" ] || cp "$previous" "$root/lifecycle/previous.deb"
+# The same package with a lower version.
+dpkg-deb --raw-extract "$package" "$directory/old"
+sed -i 's/^Version: .*/&~old/' "$directory/old/DEBIAN/control"
+dpkg-deb --build --root-owner-group "$directory/old" "$root/lifecycle/old.deb" >/dev/null
 cp "$here/inside.sh" "$root/lifecycle"
 cat >"$root/etc/systemd/system/lifecycle.service" <<'END'
 [Unit]
