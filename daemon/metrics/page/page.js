@@ -67,6 +67,7 @@ function makePanel(panel) {
   const graph = document.createElementNS(svg, "svg");
   box.className = "panel";
   panel.box = box;
+  box.hidden = panel.shown !== undefined;
   title.textContent = panel.title;
   panel.number = document.createElement("output");
   panel.note = document.createElement("p");
@@ -114,28 +115,38 @@ function sampleAsEvent(names, sample) {
   return { time_ms: sample[0], counters, responses: rest.slice(0, 4), latency_ns: p99 === null ? null : { p99 } };
 }
 
-/* Before the first event. A second without a sample has no value. */
-function rememberHistory(history) {
+/* A second without a sample or event has no value. */
+function rememberValues(now, before, seconds) {
+  const missing = Math.min(Math.round(seconds) - 1, SECONDS);
+  for (const panel of panels) {
+    for (let i = 0; i < missing; i++)
+      remember(panel, null);
+    remember(panel, panel.value(now, before, seconds));
+  }
+}
+
+/* Replaces what the panels have: at the begin, and after a pause. */
+function showHistory(history) {
   let before = null;
+  for (const panel of panels)
+    panel.past = [];
   for (const sample of history.samples) {
     const now = sampleAsEvent(history.counters, sample);
-    if (before !== null && now.time_ms > before.time_ms) {
-      const seconds = (now.time_ms - before.time_ms) / 1000;
-      for (const panel of panels) {
-        for (let missing = Math.round(seconds) - 1; missing > 0; missing--)
-          remember(panel, null);
-        remember(panel, panel.value(now, before, seconds));
-      }
-    }
+    if (before !== null && now.time_ms > before.time_ms)
+      rememberValues(now, before, (now.time_ms - before.time_ms) / 1000);
     before = now;
+  }
+  for (const panel of panels) {
+    panel.box.hidden = panel.shown !== undefined && (before === null || !panel.shown(before));
+    drawGraph(panel);
   }
 }
 
 function drawPanels(now, before, seconds) {
+  rememberValues(now, before, seconds);
   for (const panel of panels) {
-    const value = panel.value(now, before, seconds);
+    const value = panel.past[panel.past.length - 1];
     panel.box.hidden = panel.shown !== undefined && !panel.shown(now);
-    remember(panel, value);
     panel.number.textContent = value === null ? "–" : panel.text(value);
     panel.note.textContent = panel.more(now);
     drawGraph(panel);
@@ -208,6 +219,7 @@ function showState(text, bad) {
   element("state").className = bad ? "bad" : "";
 }
 
+const loadHistory = () => readJson("/history.json").then(showHistory, () => {});
 let last = null, paused = false;
 
 function show(now) {
@@ -228,6 +240,10 @@ function pause() {
   paused = !paused;
   element("pause").setAttribute("aria-pressed", paused);
   showState(paused ? "paused" : "live", false);
+  if (!paused) {
+    last = null; // what the pause has missed is in the history
+    loadHistory();
+  }
 }
 
 panels.forEach(makePanel);
@@ -243,5 +259,5 @@ function follow() {
     : "no connection to the server; trying again", true));
 }
 
-readJson("/history.json").then(rememberHistory, () => {}).then(follow);
+loadHistory().then(follow);
 updateDetails();
