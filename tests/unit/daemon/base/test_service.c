@@ -18,163 +18,150 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 512 };
-
-/* A service manager: the socket that NOTIFY_SOCKET names. */
-struct manager {
-    struct sockaddr_un address;
-    int fd;
+enum {
+    TEXT_MAX = 512,
+    NAME_BYTES = 40,
+    ADDRESS_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path)
 };
 
+static int manager; /* of a service: the socket that NOTIFY_SOCKET names */
+
 /* NAME of LENGTH bytes begins with '/', or with '@' for an abstract socket. */
-static void open_manager(struct manager *manager, const char *name, size_t length)
+static void open_named_manager(const char *name, size_t length)
 {
-    *manager = (struct manager){.address.sun_family = AF_UNIX};
-    assert_true(length <= sizeof(manager->address.sun_path));
-    memcpy(manager->address.sun_path, name, length);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    assert_true(length <= sizeof(address.sun_path));
+    memcpy(address.sun_path, name, length);
     if (name[0] == '@')
-        manager->address.sun_path[0] = '\0';
-    manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_true(manager->fd >= 0);
-    assert_int_equal(bind(manager->fd, (struct sockaddr *)&manager->address,
+        address.sun_path[0] = '\0';
+    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(manager >= 0);
+    assert_int_equal(bind(manager, (struct sockaddr *)&address,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)),
                      0);
     setenv("NOTIFY_SOCKET", name, 1);
 }
 
-static void close_manager(const struct manager *manager)
+/* With an abstract name of LENGTH bytes that only this process uses. */
+static void open_manager(size_t length)
 {
-    close(manager->fd);
+    char name[TEXT_MAX];
+    int used = snprintf(name, length + 1, "@webserverd-unit-%d-", (int)getpid());
+
+    memset(name + used, 'x', length - (size_t)used);
+    name[length] = '\0';
+    open_named_manager(name, length);
+}
+
+static void close_manager(void)
+{
+    close(manager);
     unsetenv("NOTIFY_SOCKET");
 }
 
 /* TEXT "": nothing was sent. */
-static void expect_sent(const struct manager *manager, const char *text)
+static void expect_sent(const char *text)
 {
     char got[2 * TEXT_MAX];
-    ssize_t length = recv(manager->fd, got, sizeof(got), 0);
+    ssize_t length = recv(manager, got, sizeof(got), 0);
 
     assert_int_equal(length, strlen(text) > 0 ? (ssize_t)strlen(text) : -1);
     if (length > 0)
         assert_memory_equal(got, text, (size_t)length);
 }
 
-/* An abstract name of LENGTH bytes that only this process uses. */
-static void own_name(char *name, size_t length)
-{
-    int used = snprintf(name, length + 1, "@webserverd-unit-%d-", (int)getpid());
-
-    memset(name + used, 'x', length - (size_t)used);
-    name[length] = '\0';
-}
-
 TEST(message_is_one_datagram)
 {
-    char name[TEXT_MAX];
-    struct manager manager;
-
-    own_name(name, 40);
-    open_manager(&manager, name, strlen(name));
+    open_manager(NAME_BYTES);
     notify_send("STATUS=%d of %d", 1, 2);
-    expect_sent(&manager, "STATUS=1 of 2");
+    expect_sent("STATUS=1 of 2");
     notify_send("%s", "");
-    expect_sent(&manager, "");
-    close_manager(&manager);
+    expect_sent("");
+    close_manager();
     notify_send("nobody receives it");
 }
 
 TEST(text_that_does_not_fit_is_not_sent)
 {
-    char name[TEXT_MAX], text[TEXT_MAX + 1];
-    struct manager manager;
+    char text[TEXT_MAX + 1];
 
-    own_name(name, 40);
-    open_manager(&manager, name, strlen(name));
+    open_manager(NAME_BYTES);
     memset(text, 't', TEXT_MAX);
     text[TEXT_MAX] = '\0';
     notify_send("%s", text);
-    expect_sent(&manager, "");
+    expect_sent("");
     notify_send("%s", text + 1);
-    expect_sent(&manager, text + 1);
-    close_manager(&manager);
+    expect_sent(text + 1);
+    close_manager();
 }
 
 TEST(socket_can_have_a_path)
 {
     char path[64];
-    struct manager manager;
 
     own_directory_make();
     snprintf(path, sizeof(path), "%s/socket", own_directory);
-    open_manager(&manager, path, strlen(path));
+    open_named_manager(path, strlen(path));
     notify_send("READY=1");
-    expect_sent(&manager, "READY=1");
-    close_manager(&manager);
+    expect_sent("READY=1");
+    close_manager();
     assert_int_equal(own_directory_remove(), 0);
 }
 
 TEST(longest_name_is_one_byte_shorter_than_the_address)
 {
-    char name[TEXT_MAX];
-    struct manager manager;
-
-    own_name(name, sizeof(manager.address.sun_path));
-    open_manager(&manager, name, strlen(name));
+    open_manager(ADDRESS_BYTES);
     notify_send("READY=1");
-    expect_sent(&manager, "");
-    close_manager(&manager);
-    own_name(name, sizeof(manager.address.sun_path) - 1);
-    open_manager(&manager, name, strlen(name));
+    expect_sent("");
+    close_manager();
+    open_manager(ADDRESS_BYTES - 1);
     notify_send("READY=1");
-    expect_sent(&manager, "READY=1");
-    close_manager(&manager);
+    expect_sent("READY=1");
+    close_manager();
 }
 
 TEST(reload_begins_with_its_time)
 {
-    char name[TEXT_MAX], got[TEXT_MAX + 1];
-    struct manager manager;
+    char got[TEXT_MAX + 1];
     unsigned long long at_us;
     uint64_t before_ns;
     ssize_t length;
 
-    own_name(name, 40);
-    open_manager(&manager, name, strlen(name));
+    open_manager(NAME_BYTES);
     before_ns = clock_monotonic_ns();
     notify_reloading();
-    length = recv(manager.fd, got, TEXT_MAX, 0);
+    length = recv(manager, got, TEXT_MAX, 0);
     assert_true(length > 0);
     got[length] = '\0';
     assert_int_equal(sscanf(got, "RELOADING=1\nMONOTONIC_USEC=%llu", &at_us), 1);
     assert_in_range(at_us, before_ns / NS_PER_US, clock_monotonic_ns() / NS_PER_US);
-    close_manager(&manager);
+    close_manager();
 }
 
 TEST(only_the_watched_process_sends_keep_alives)
 {
-    char name[TEXT_MAX], pid[16];
-    struct manager manager;
+    char pid[16];
 
-    own_name(name, 40);
-    open_manager(&manager, name, strlen(name));
+    open_manager(NAME_BYTES);
     unsetenv("WATCHDOG_PID");
     unsetenv("WATCHDOG_USEC");
     notify_alive();
-    expect_sent(&manager, "");
+    expect_sent("");
     setenv("WATCHDOG_USEC", "1000000", 1);
     notify_alive();
-    expect_sent(&manager, "WATCHDOG=1");
+    expect_sent("WATCHDOG=1");
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     setenv("WATCHDOG_PID", pid, 1);
     notify_alive();
-    expect_sent(&manager, "WATCHDOG=1");
+    expect_sent("WATCHDOG=1");
     snprintf(pid, sizeof(pid), "%d", (int)getpid() + 1);
     setenv("WATCHDOG_PID", pid, 1);
     notify_alive();
-    expect_sent(&manager, "");
+    expect_sent("");
     unsetenv("WATCHDOG_PID");
     unsetenv("WATCHDOG_USEC");
-    close_manager(&manager);
+    close_manager();
 }
 
 /* The background */
