@@ -272,18 +272,26 @@ void http_read_to_end(struct http_client *client)
         continue;
 }
 
-void http_open_and_get(struct http_client *client, uint16_t port, const char *target)
+void http_expect_response(struct http_client *client, int status, const char *body)
 {
     struct http_response response;
+
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, status);
+    if (body != NULL)
+        assert_string_equal(response.body, body);
+    http_response_free(&response);
+}
+
+void http_open_and_get(struct http_client *client, uint16_t port, const char *target)
+{
     char request[256];
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
 
     assert_in_range(length, 1, sizeof(request) - 1);
     http_open(client, port);
     http_send(client, request);
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    http_response_free(&response);
+    http_expect_response(client, 200, NULL);
 }
 
 void http_request(uint16_t port, const char *request, struct http_response *response)

@@ -40,6 +40,9 @@ void http_say_bytes(struct http_client *client, const void *bytes, size_t length
 void http_receive(struct http_client *client, enum http_body body, struct http_response *response);
 void http_response_free(struct http_response *response);
 
+/* Reads one response, which must have STATUS and BODY; NULL: any body. */
+void http_expect_response(struct http_client *client, int status, const char *body);
+
 /* Parses HEAD, which it owns from now on, into RESPONSE. */
 void http_response_set_head(struct http_response *response, char *head);
 

@@ -74,9 +74,7 @@ SERVER_TEST(rate_limit_sends_error_page_and_keeps_connection)
                  "ratelimit.burst=1", NULL);
     http_open(&client, server_port(server));
     http_send(&client, GET("/"));
-    http_receive(&client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 403);
-    http_response_free(&response);
+    http_expect_response(&client, 403, NULL);
     while (limited < 3) {
         http_send(&client, GET("/"));
         http_receive(&client, HTTP_WITH_BODY, &response);
@@ -131,13 +129,9 @@ SERVER_TEST(rate_limited_clients_are_published)
 static void open_many(const struct server *server, struct http_client *clients, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct http_response response;
-
         http_open(&clients[i], server_port(server));
         http_send(&clients[i], GET("/a"));
-        http_receive(&clients[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
+        http_expect_response(&clients[i], 200, NULL);
     }
 }
 
@@ -162,7 +156,6 @@ static void make_busy(const struct server *server, struct http_client *clients, 
 static void try_most(struct server *server, const char *dispatch)
 {
     struct http_client clients[6];
-    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max=5", "connections.header_timeout=1h",
@@ -176,9 +169,7 @@ static void try_most(struct server *server, const char *dispatch)
     assert_false(has_something(&clients[5]));
     server_expect_metric(server, "connections_open", 5);
     http_close(&clients[2]);
-    http_receive(&clients[5], HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    http_response_free(&response);
+    http_expect_response(&clients[5], 200, NULL);
     assert_int_equal(server_metric(server, "connections_shed_max"), 0);
     for (int i = 0; i < 6; i++)
         if (i != 2)
@@ -273,7 +264,6 @@ TEST(connections_over_max_per_ip_get_503_with_dispatch_master)
 SERVER_TEST(connection_count_moves_with_connections)
 {
     struct http_client clients[6];
-    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max_per_ip=6", "workers.processes=3", NULL);
@@ -282,9 +272,7 @@ SERVER_TEST(connection_count_moves_with_connections)
     server_expect_metric(server, "connections_open", 6);
     for (int i = 0; i < 6; i++) {
         http_send(&clients[i], GET("/a"));
-        http_receive(&clients[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
+        http_expect_response(&clients[i], 200, NULL);
     }
     assert_int_equal(status_of(server, GET("/a"), NULL, 0), 503);
     for (int i = 0; i < 6; i++)

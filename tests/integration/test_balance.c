@@ -29,12 +29,7 @@ struct scene {
 
 static void receive_page(struct http_client *client)
 {
-    struct http_response response;
-
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 200);
-    assert_string_equal(response.body, page);
-    http_response_free(&response);
+    http_expect_response(client, 200, page);
 }
 
 static void request_from_all(struct scene *scene)

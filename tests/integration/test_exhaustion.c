@@ -63,12 +63,8 @@ SERVER_TEST(connections_wait_for_descriptors_without_spinning)
     /* It retries once a second, not thousands of times. */
     assert_true(server_metric(server, "wakeups") - wakeups < 100);
     for (int i = 0; i < CLIENTS; i++) {
-        struct http_response response;
-
         http_send(&client[i], "Host: h\r\nConnection: close\r\n\r\n");
-        http_receive(&client[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
+        http_expect_response(&client[i], 200, NULL);
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_stop(server);
@@ -164,11 +160,7 @@ SERVER_TEST(connections_wait_for_descriptors_of_a_worker)
     WAIT_UNTIL(server_has_printed(server, "no free descriptor for another connection"));
     assert_true(server_metric(server, "dispatch_pending") > 0);
     for (int i = 0; i < MORE_THAN_FIT; i++) {
-        struct http_response response;
-
-        http_receive(&client[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
+        http_expect_response(&client[i], 200, NULL);
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_expect_metric(server, "requests", MORE_THAN_FIT);

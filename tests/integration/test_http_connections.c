@@ -30,18 +30,6 @@ static void put_large(const struct server *server)
     server_put(server, "/large.bin", large, LARGE);
 }
 
-/* Checks the status and, unless NULL, the body of the next response. */
-static void expect_response(struct http_client *client, int status, const char *body)
-{
-    struct http_response response;
-
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, status);
-    if (body != NULL)
-        assert_string_equal(response.body, body);
-    http_response_free(&response);
-}
-
 /* --- Keep-alive --- */
 
 SERVER_TEST(keepalive_off_closes_after_each_response)
@@ -70,8 +58,8 @@ SERVER_TEST(connection_closes_after_keepalive_requests)
     server_start(server, "connections.keepalive_requests=3", NULL);
     http_open(&client, server_port(server));
     http_send(&client, GET("/a") GET("/a") GET("/a") GET("/a"));
-    expect_response(&client, 200, "a");
-    expect_response(&client, 200, "a");
+    http_expect_response(&client, 200, "a");
+    http_expect_response(&client, 200, "a");
     http_receive(&client, HTTP_WITH_BODY, &response);
     assert_string_equal(http_field(&response, "Connection"), "close");
     http_response_free(&response);
@@ -170,9 +158,9 @@ SERVER_TEST(half_closed_client_is_answered)
     http_open(&client, server_port(server));
     http_send(&client, GET("/a") GET("/large.bin") GET("/a"));
     shutdown(client.fd, SHUT_WR);
-    expect_response(&client, 200, "a");
-    expect_response(&client, 200, NULL);
-    expect_response(&client, 200, "a");
+    http_expect_response(&client, 200, "a");
+    http_expect_response(&client, 200, NULL);
+    http_expect_response(&client, 200, "a");
     http_expect_closed(&client);
     http_close(&client);
     server_stop(server);
@@ -241,7 +229,7 @@ SERVER_TEST(response_to_request_with_body_is_not_lost)
             http_expect_closed(&client);
         } else {
             http_send(&client, GET("/a"));
-            expect_response(&client, 200, "a");
+            http_expect_response(&client, 200, "a");
         }
         http_close(&client);
     }
@@ -269,8 +257,8 @@ SERVER_TEST(pipelined_requests_with_bodies_are_answered_in_order)
         http_send(&client, i % 2 == 1 ? "\r\n0\r\nTrailer: x\r\n\r\n" GET("/a") : GET("/a"));
     }
     for (int i = 0; i < COUNT; i++) {
-        expect_response(&client, i % 2 == 0 ? 200 : 405, i % 2 == 0 ? "a" : NULL);
-        expect_response(&client, 200, "a");
+        http_expect_response(&client, i % 2 == 0 ? 200 : 405, i % 2 == 0 ? "a" : NULL);
+        http_expect_response(&client, 200, "a");
     }
     http_close(&client);
     server_expect_metric(server, "requests", 2 * COUNT);
@@ -331,7 +319,7 @@ SERVER_TEST(idle_connection_is_closed_at_timeout)
     http_open(&fresh, server_port(server));
     while (!is_used_in_time(&used, server_port(server)))
         closed++;
-    expect_response(&used, 200, "a");
+    http_expect_response(&used, 200, "a");
     http_expect_closed(&fresh);
     http_expect_closed(&used);
     http_close(&fresh);
@@ -363,7 +351,7 @@ SERVER_TEST(slow_head_is_408)
         http_open(&client, server_port(server));
         http_send(&client, GET("/a"));
         http_send(&client, cases[i].head);
-        expect_response(&client, 200, "a");
+        http_expect_response(&client, 200, "a");
         http_receive(&client, cases[i].body, &response);
         assert_int_equal(response.status, 408);
         assert_string_equal(http_field(&response, "Connection"), "close");
@@ -391,10 +379,10 @@ SERVER_TEST(no_100_if_body_is_already_received)
               "GET /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
               "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: "
               "chunked\r\n\r\n0\r\n\r\n");
-    expect_response(&client, 200, "a");
-    expect_response(&client, 405, NULL);
+    http_expect_response(&client, 200, "a");
+    http_expect_response(&client, 405, NULL);
     http_send(&client, GET("/a"));
-    expect_response(&client, 200, "a");
+    http_expect_response(&client, 200, "a");
     http_close(&client);
     server_stop(server);
 }
@@ -415,7 +403,7 @@ SERVER_TEST(slow_body_is_408)
         http_open(&client, server_port(server));
         http_send(&client, GET("/a"));
         http_send(&client, beginnings[i]);
-        expect_response(&client, 200, "a");
+        http_expect_response(&client, 200, "a");
         http_receive(&client, HTTP_WITH_BODY, &response);
         assert_int_equal(response.status, 408);
         assert_string_equal(http_field(&response, "Connection"), "close");
@@ -443,14 +431,14 @@ SERVER_TEST(body_survives_move_to_another_thread)
     for (int i = 0; i < CLIENTS; i++) {
         http_open(&clients[i], server_port(server));
         http_send(&clients[i], first);
-        expect_response(&clients[i], 200, "a");
+        http_expect_response(&clients[i], 200, "a");
     }
     server_do(server, "threads 1");
     for (int i = 0; i < CLIENTS; i++) /* in the model pool, any of them may have the thread */
         http_send(&clients[i], second);
     for (int i = 0; i < CLIENTS; i++) {
-        expect_response(&clients[i], 405, NULL);
-        expect_response(&clients[i], 200, "a");
+        http_expect_response(&clients[i], 405, NULL);
+        http_expect_response(&clients[i], 200, "a");
         http_close(&clients[i]);
     }
     server_expect_metric(server, "requests", 3 * CLIENTS);
@@ -471,7 +459,7 @@ SERVER_TEST(disconnect_within_body_is_harmless)
         http_open(&client, server_port(server));
         http_send(&client,
                   GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345");
-        expect_response(&client, 200, "a");
+        http_expect_response(&client, 200, "a");
         if (i == 1)
             setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         http_close(&client);
@@ -502,19 +490,19 @@ SERVER_TEST(empty_lines_do_not_start_header_timeout)
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         http_open(&idle[i], server_port(server));
         http_send(&idle[i], GET("/a"));
-        expect_response(&idle[i], 200, "a");
+        http_expect_response(&idle[i], 200, "a");
         http_send(&idle[i], words[i]);
         if (words[i][0] == 'G')
-            expect_response(&idle[i], 200, "a");
+            http_expect_response(&idle[i], 200, "a");
     }
     http_open(&late, server_port(server));
     http_send(&late, GET("/a"));
-    expect_response(&late, 200, "a");
+    http_expect_response(&late, 200, "a");
     http_send(&late, "GET /a");
-    expect_response(&late, 408, NULL);
+    http_expect_response(&late, 408, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         http_send(&idle[i], GET("/a"));
-        expect_response(&idle[i], 200, "a");
+        http_expect_response(&idle[i], 200, "a");
         http_close(&idle[i]);
     }
     http_close(&late);
@@ -526,16 +514,13 @@ SERVER_TEST(empty_lines_do_not_start_header_timeout)
 SERVER_TEST(slow_bytes_do_not_extend_header_timeout)
 {
     struct http_client client;
-    struct http_response response;
 
     server_start(server, "connections.header_timeout=1s", NULL);
     http_open(&client, server_port(server));
     http_send(&client, "GET / HTTP/1.1\r\nX: ");
     WAIT_UNTIL(send(client.fd, "x", 1, MSG_NOSIGNAL) != 1 ||
                recv(client.fd, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
-    http_receive(&client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 408);
-    http_response_free(&response);
+    http_expect_response(&client, 408, NULL);
     http_close(&client);
     server_stop(server);
 }
@@ -645,7 +630,7 @@ static pid_t connect_to_a_full_mailbox(struct server *server, struct http_client
 static void expect_all_responses(struct server *server, struct http_client *clients)
 {
     for (int i = 0; i < WAITING; i++) {
-        expect_response(&clients[i], 200, "a");
+        http_expect_response(&clients[i], 200, "a");
         http_close(&clients[i]);
     }
     server_expect_metric(server, "requests", WAITING);

@@ -228,14 +228,8 @@ SERVER_TEST(failed_read_is_500)
 
 static void ask_on(struct http_client *client, const char *last_bytes, int status, const char *body)
 {
-    struct http_response response;
-
     http_send(client, last_bytes);
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, status);
-    if (body != NULL)
-        assert_string_equal(response.body, body);
-    http_response_free(&response);
+    http_expect_response(client, status, body);
 }
 
 SERVER_TEST(default_cache_holds_5000_small_files)

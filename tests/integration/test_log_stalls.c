@@ -131,13 +131,8 @@ static void send_requests(struct http_client *client, int first)
 
 static void receive_responses(struct http_client *client)
 {
-    for (int i = 0; i < AT_ONCE; i++) {
-        struct http_response response;
-
-        http_receive(client, HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 404);
-        http_response_free(&response);
-    }
+    for (int i = 0; i < AT_ONCE; i++)
+        http_expect_response(client, 404, NULL);
 }
 
 static void ask_for_pages(const struct server *server)

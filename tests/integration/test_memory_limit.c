@@ -59,11 +59,7 @@ static void send_request(struct http_client *client, int file, const char *field
 
 static void expect(struct http_client *client, int status)
 {
-    struct http_response response;
-
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, status);
-    http_response_free(&response);
+    http_expect_response(client, status, NULL);
 }
 
 static void expect_ok(struct http_client *client)

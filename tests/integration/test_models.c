@@ -37,11 +37,7 @@ static void ask(struct http_client *client)
 
 static void expect_status(struct http_client *client, int status)
 {
-    struct http_response response;
-
-    http_receive(client, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, status);
-    http_response_free(&response);
+    http_expect_response(client, status, NULL);
 }
 
 static void wait_for_queue(const struct server *server, uint64_t length)

@@ -500,7 +500,6 @@ SERVER_TEST(reloads_do_not_wait_for_slow_clients)
     enum { OLD_MAX = 8, RELOADS = OLD_MAX + 1 };
     static const char late[] = "too many older generations have not finished";
     struct http_client slow[RELOADS];
-    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_write_config(server, "[workers]\nprocesses = 1\ndrain_timeout = 0\n[connections]\n"
@@ -518,9 +517,7 @@ SERVER_TEST(reloads_do_not_wait_for_slow_clients)
     http_close(&slow[0]);
     for (unsigned i = 1; i < RELOADS; i++) {
         http_send(&slow[i], "345");
-        http_receive(&slow[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 405);
-        http_response_free(&response);
+        http_expect_response(&slow[i], 405, NULL);
         http_close(&slow[i]);
     }
     server_expect_metric(server, "generations_old", 0);
@@ -531,7 +528,6 @@ SERVER_TEST(reloads_do_not_wait_for_slow_clients)
 SERVER_TEST(reload_without_a_slot_ends_the_oldest_worker)
 {
     struct http_client slow[2];
-    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_write_config(server, "[workers]\nprocesses = 1\nmax_processes = 2\ndrain_timeout = 0\n"
@@ -545,9 +541,7 @@ SERVER_TEST(reload_without_a_slot_ends_the_oldest_worker)
     WAIT_UNTIL(server_has_printed(server, "a new worker needs its place"));
     http_expect_closed(&slow[0]);
     http_send(&slow[1], "345");
-    http_receive(&slow[1], HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 405);
-    http_response_free(&response);
+    http_expect_response(&slow[1], 405, NULL);
     http_close(&slow[0]);
     http_close(&slow[1]);
     server_stop(server);
@@ -557,7 +551,6 @@ SERVER_TEST(reload_without_a_slot_ends_the_oldest_worker)
 SERVER_TEST(stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over)
 {
     struct http_client slow;
-    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_write_config(server,
@@ -570,9 +563,7 @@ SERVER_TEST(stop_does_not_wait_for_a_worker_whose_reload_timeout_is_over)
     server_signal(server_pid(server), SIGTERM);
     WAIT_UNTIL(server_has_printed(server, "stopping: finishing open requests"));
     http_send(&slow, "345");
-    http_receive(&slow, HTTP_WITH_BODY, &response);
-    assert_int_equal(response.status, 405);
-    http_response_free(&response);
+    http_expect_response(&slow, 405, NULL);
     http_close(&slow);
     server_stopped(server);
 }

@@ -269,11 +269,7 @@ SERVER_TEST(connections_unseen_by_dead_worker_go_to_others)
     server_expect_metric(server, "connections_received", CLIENTS / 2);
     server_signal(pids[0], SIGKILL);
     for (int i = 0; i < CLIENTS; i++) {
-        struct http_response response;
-
-        http_receive(&client[i], HTTP_WITH_BODY, &response);
-        assert_int_equal(response.status, 200);
-        http_response_free(&response);
+        http_expect_response(&client[i], 200, NULL);
         http_close(&client[i]);
     }
     server_stop(server);
