@@ -215,18 +215,6 @@ TEST(wait_of_a_limited_client_is_rounded_up)
     assert_int_equal(verify(ANN_RIGHT), LOGIN_GOOD);
 }
 
-TEST(client_that_fails_often_is_limited)
-{
-    struct login same = new_login(1), other = new_login(2);
-
-    for (int i = 0; i < FAILURES_A_MINUTE; i++)
-        assert_int_equal(verify(ANN_WRONG), LOGIN_NONE);
-    assert_int_equal(judge(&same, ANN_RIGHT), LOGIN_LIMITED);
-    assert_int_equal(judge(&other, ANN_RIGHT), LOGIN_WAITING);
-    permit(1);
-    run_until_resumed(FAILURES_A_MINUTE + 1);
-}
-
 TEST(login_without_a_thread_is_busy)
 {
     struct login login = new_login(1);
