@@ -107,9 +107,7 @@ void stage_open(int rows, int columns, const char *const *more, const char *cons
 
 void stage_shows(const char *const *texts, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!terminal_shows(terminal, texts[i]))
-            fail_msg("'%s' is not on the screen", texts[i]);
+    assert_true(terminal_shows_all(terminal, texts, count));
 }
 
 void stage_ended_well(void)

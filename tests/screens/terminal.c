@@ -528,6 +528,14 @@ bool terminal_shows_no_more(struct terminal *terminal, const char *text)
     return wait_for(terminal, text, false);
 }
 
+bool terminal_shows_all(struct terminal *terminal, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!terminal_shows(terminal, texts[i]))
+            return false;
+    return true;
+}
+
 int terminal_wait_end(struct terminal *terminal)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;

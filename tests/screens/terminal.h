@@ -53,13 +53,15 @@ void terminal_take(struct terminal *terminal);
 bool terminal_shows(struct terminal *terminal, const char *text);
 bool terminal_shows_no_more(struct terminal *terminal, const char *text);
 
+/* The same for each of COUNT texts, one after the other. */
+bool terminal_shows_all(struct terminal *terminal, const char *const *texts, size_t count);
+
 /* For a test whose terminal is the variable `terminal`: waits for each text. */
 #define ASSERT_SHOWS(...)                                                                          \
     do {                                                                                           \
         static const char *const texts_[] = {__VA_ARGS__};                                         \
                                                                                                    \
-        for (size_t i_ = 0; i_ < sizeof(texts_) / sizeof(texts_[0]); i_++)                         \
-            assert_true(terminal_shows(terminal, texts_[i_]));                                     \
+        assert_true(terminal_shows_all(terminal, texts_, sizeof(texts_) / sizeof(texts_[0])));     \
     } while (0)
 
 /* Types KEYS, then waits for the texts after it. */

@@ -559,6 +559,15 @@ TEST(command_line_completes_and_sends)
     terminal_type(terminal, ":");
     TYPE_SHOWS("\x1bOA", ":threads 3"); /* previous line of the history */
     TYPE_SHOWS("\x15nonsense\r", "not done: unknown command 'nonsense'");
+    TYPE_SHOWS(":view log\t\r", "[5 log]");
+    terminal_type(terminal, ":quit\r");
+    stage_ended_well();
+}
+
+TEST(keys_edit_the_command_line)
+{
+    stage_open(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k total");
     TYPE_SHOWS(":threads 48\x1bOD\x7f", ":threads 8"); /* Left, Backspace */
     TYPE_SHOWS("\x1bOH\x1b[3~", ":hreads 8");          /* Home, Delete */
     TYPE_SHOWS("t\x1bOF\x17"
@@ -570,9 +579,6 @@ TEST(command_line_completes_and_sends)
     TYPE_SHOWS("\x15x\xc3\xbc\xe2\x82\xac\x7f", ":x\xc3\xbc"); /* a character of three bytes */
     TYPE_HIDES("\x1bOD\x1b[3~", "\xc3\xbc");
     TYPE_HIDES("\x1b", ":x");
-    TYPE_SHOWS(":view log\t\r", "[5 log]");
-    terminal_type(terminal, ":quit\r");
-    stage_ended_well();
 }
 
 TEST(destructive_command_asks_for_confirmation)
