@@ -77,22 +77,40 @@ static void hmac_begin(union hash *hash, const struct hash_kind *kind, struct by
     OPENSSL_cleanse(block, kind->block);
 }
 
+/* The hashes of a key, of which the inner one takes the text. */
+struct hmac {
+    const struct hash_kind *kind;
+    union hash inner, outer;
+};
+
+static void hmac_init(struct hmac *hmac, const struct hash_kind *kind, struct bytes key)
+{
+    hmac->kind = kind;
+    hmac_begin(&hmac->inner, kind, key, 0x36);
+    hmac_begin(&hmac->outer, kind, key, 0x5c);
+}
+
+static void hmac_final(struct hmac *hmac, uint8_t *out)
+{
+    uint8_t inner[HASH_MAX];
+
+    hash_final(&hmac->inner, hmac->kind, inner);
+    hash_add(&hmac->outer, hmac->kind, inner, hmac->kind->bytes);
+    hash_final(&hmac->outer, hmac->kind, out);
+    OPENSSL_cleanse(inner, sizeof(inner));
+}
+
 /* OUT may be one of PARTS. */
 static void hmac(const struct hash_kind *kind, struct bytes key, const struct bytes *parts,
                  size_t count, uint8_t *out)
 {
-    union hash hash;
-    uint8_t inner[HASH_MAX];
+    struct hmac hmac;
 
-    hmac_begin(&hash, kind, key, 0x36);
+    hmac_init(&hmac, kind, key);
     for (size_t i = 0; i < count; i++)
-        hash_add(&hash, kind, parts[i].start, parts[i].length);
-    hash_final(&hash, kind, inner);
-    hmac_begin(&hash, kind, key, 0x5c);
-    hash_add(&hash, kind, inner, kind->bytes);
-    hash_final(&hash, kind, out);
-    OPENSSL_cleanse(&hash, sizeof(hash));
-    OPENSSL_cleanse(inner, kind->bytes);
+        hash_add(&hmac.inner, kind, parts[i].start, parts[i].length);
+    hmac_final(&hmac, out);
+    OPENSSL_cleanse(&hmac, sizeof(hmac));
 }
 
 static bool hkdf_expand(const struct hash_kind *kind, struct bytes secret, const struct bytes *info,
@@ -268,31 +286,162 @@ static void derive_free(void *context)
     (void)context;
 }
 
+/*
+ * HMAC of Finished messages, of binders and of tickets: OSSL_OP_MAC, EVP_MAC-HMAC(7). The digest is
+ * set before or with the key.
+ */
+
+static void *mac_new(void *provider)
+{
+    (void)provider;
+    return OPENSSL_zalloc(sizeof(struct hmac));
+}
+
+static void mac_free(void *mac)
+{
+    OPENSSL_clear_free(mac, sizeof(struct hmac));
+}
+
+static void *mac_copy(void *mac)
+{
+    return OPENSSL_memdup(mac, sizeof(struct hmac));
+}
+
+static int mac_set_key(struct hmac *mac, struct bytes key)
+{
+    const struct hash_kind *kind = mac->kind;
+    uint8_t hashed[HASH_MAX];
+
+    if (kind == NULL || key.start == NULL)
+        return 0;
+    if (key.length > kind->block) {
+        hash_init(&mac->inner, kind);
+        hash_add(&mac->inner, kind, key.start, key.length);
+        hash_final(&mac->inner, kind, hashed);
+        key = (struct bytes){hashed, kind->bytes};
+    }
+    hmac_init(mac, kind, key);
+    OPENSSL_cleanse(hashed, sizeof(hashed));
+    return 1;
+}
+
+static int mac_set_parameters(void *data, const OSSL_PARAM parameters[])
+{
+    struct hmac *mac = data;
+    const OSSL_PARAM *digest = OSSL_PARAM_locate_const(parameters, OSSL_MAC_PARAM_DIGEST),
+                     *key = OSSL_PARAM_locate_const(parameters, OSSL_MAC_PARAM_KEY);
+
+    if (digest != NULL) {
+        mac->kind = find_hash(digest->data);
+        if (mac->kind == NULL)
+            return 0;
+    }
+    return key == NULL || mac_set_key(mac, (struct bytes){key->data, key->data_size});
+}
+
+static const OSSL_PARAM *mac_settable_parameters(void *mac, void *provider)
+{
+    static const OSSL_PARAM all[] = {OSSL_PARAM_utf8_string(OSSL_MAC_PARAM_DIGEST, NULL, 0),
+                                     OSSL_PARAM_octet_string(OSSL_MAC_PARAM_KEY, NULL, 0),
+                                     OSSL_PARAM_END};
+
+    (void)mac, (void)provider;
+    return all;
+}
+
+static int mac_get_parameters(void *data, OSSL_PARAM parameters[])
+{
+    const struct hmac *mac = data;
+    OSSL_PARAM *size = OSSL_PARAM_locate(parameters, OSSL_MAC_PARAM_SIZE);
+
+    return size == NULL || (mac->kind != NULL && OSSL_PARAM_set_size_t(size, mac->kind->bytes));
+}
+
+static const OSSL_PARAM *mac_gettable_parameters(void *mac, void *provider)
+{
+    static const OSSL_PARAM all[] = {OSSL_PARAM_size_t(OSSL_MAC_PARAM_SIZE, NULL), OSSL_PARAM_END};
+
+    (void)mac, (void)provider;
+    return all;
+}
+
+static int mac_init(void *mac, const unsigned char *key, size_t length,
+                    const OSSL_PARAM parameters[])
+{
+    return mac_set_parameters(mac, parameters) && mac_set_key(mac, (struct bytes){key, length});
+}
+
+static int mac_add(void *data, const unsigned char *text, size_t length)
+{
+    struct hmac *mac = data;
+
+    if (mac->kind == NULL)
+        return 0;
+    hash_add(&mac->inner, mac->kind, text, length);
+    return 1;
+}
+
+static int mac_final(void *data, unsigned char *out, size_t *length, size_t max)
+{
+    struct hmac *mac = data;
+
+    if (mac->kind == NULL || max < mac->kind->bytes)
+        return 0;
+    hmac_final(mac, out);
+    *length = mac->kind->bytes;
+    return 1;
+}
+
 /* The provider */
+
+#define FUNCTION(id, function)                                                                     \
+    {                                                                                              \
+        OSSL_FUNC_##id, (void (*)(void))(function)                                                 \
+    }
 
 static const OSSL_ALGORITHM *query_key_schedule(void *provider, int operation, int *no_cache)
 {
-    static const OSSL_DISPATCH functions[] = {{OSSL_FUNC_KDF_NEWCTX, (void (*)(void))derive_new},
-                                              {OSSL_FUNC_KDF_FREECTX, (void (*)(void))derive_free},
-                                              {OSSL_FUNC_KDF_DERIVE, (void (*)(void))derive},
-                                              {0, NULL}};
-    static const OSSL_ALGORITHM all[] = {
-        {"TLS13-KDF", "provider=" KEY_SCHEDULE_PROVIDER, functions, NULL},
+    static const OSSL_DISPATCH derivation[] = {FUNCTION(KDF_NEWCTX, derive_new),
+                                               FUNCTION(KDF_FREECTX, derive_free),
+                                               FUNCTION(KDF_DERIVE, derive),
+                                               {0, NULL}};
+    static const OSSL_ALGORITHM derivations[] = {
+        {"TLS13-KDF", "provider=" KEY_SCHEDULE_PROVIDER, derivation, NULL},
         {NULL, NULL, NULL, NULL}};
+    static const OSSL_DISPATCH mac[] = {FUNCTION(MAC_NEWCTX, mac_new),
+                                        FUNCTION(MAC_DUPCTX, mac_copy),
+                                        FUNCTION(MAC_FREECTX, mac_free),
+                                        FUNCTION(MAC_INIT, mac_init),
+                                        FUNCTION(MAC_UPDATE, mac_add),
+                                        FUNCTION(MAC_FINAL, mac_final),
+                                        FUNCTION(MAC_GET_CTX_PARAMS, mac_get_parameters),
+                                        FUNCTION(MAC_GETTABLE_CTX_PARAMS, mac_gettable_parameters),
+                                        FUNCTION(MAC_SET_CTX_PARAMS, mac_set_parameters),
+                                        FUNCTION(MAC_SETTABLE_CTX_PARAMS, mac_settable_parameters),
+                                        {0, NULL}};
+    static const OSSL_ALGORITHM macs[] = {{"HMAC", "provider=" KEY_SCHEDULE_PROVIDER, mac, NULL},
+                                          {NULL, NULL, NULL, NULL}};
 
     (void)provider;
     *no_cache = 0;
-    if (operation == OSSL_OP_KEYMGMT)
+    switch (operation) {
+    case OSSL_OP_KDF:
+        return derivations;
+    case OSSL_OP_MAC:
+        return macs;
+    case OSSL_OP_KEYMGMT:
         return key_exchange_keys();
-    return operation == OSSL_OP_KDF ? all : NULL;
+    default:
+        return NULL;
+    }
 }
 
 static int init_key_schedule(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in,
                              const OSSL_DISPATCH **out, void **provider)
 {
     static const OSSL_DISPATCH functions[] = {
-        {OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))query_key_schedule},
-        {OSSL_FUNC_PROVIDER_GET_CAPABILITIES, (void (*)(void))key_exchange_capabilities},
+        FUNCTION(PROVIDER_QUERY_OPERATION, query_key_schedule),
+        FUNCTION(PROVIDER_GET_CAPABILITIES, key_exchange_capabilities),
         {0, NULL}};
 
     (void)in;

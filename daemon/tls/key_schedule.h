@@ -1,6 +1,6 @@
 /*
- * The key schedule of TLS 1.3 (RFC 8446, section 7.1) for OpenSSL, computed with its plain SHA
- * functions. OpenSSL's own makes objects for a hash and a MAC for each of the 20 secrets of a
+ * The key schedule of TLS 1.3 (RFC 8446, section 7.1) and HMAC for OpenSSL, computed with its plain
+ * SHA functions. OpenSSL's own makes objects for a hash and a MAC for each of the 20 secrets of a
  * handshake: a seventh of the CPU time of a resumed handshake, a twelfth of that of a full one.
  */
 #ifndef DAEMON_TLS_KEY_SCHEDULE_H

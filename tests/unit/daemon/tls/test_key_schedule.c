@@ -1,6 +1,6 @@
 /*
- * The key schedule of TLS 1.3: the secrets of RFC 8448, and those that OpenSSL's own provider computes. The ephemeral keys that the
- * same provider makes, used as libssl does.
+ * The key schedule of TLS 1.3: the secrets of RFC 8448, and those that OpenSSL's own provider computes. HMAC and the ephemeral keys of
+ * the same provider, used as libssl does.
  */
 #include "daemon/tls/key_schedule.h"
 
@@ -226,6 +226,91 @@ TEST(invalid_derivations_fail_as_with_openssl)
     call = valid;
     call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
     assert_both_derive(&call, 0); /* 32 bytes are no SHA-384 */
+}
+
+/* HMAC */
+
+enum { MAC_BYTES = EVP_MAX_MD_SIZE };
+
+/* As libssl for a Finished message. Returns the length of MAC; 0: failed. */
+static size_t mac_of_finished(const char *query, const char *digest, const void *key,
+                              size_t key_length, const void *text, size_t length,
+                              unsigned char *mac)
+{
+    size_t bytes = 0;
+
+    return EVP_Q_mac(NULL, "HMAC", query, digest, NULL, key, key_length, text, length, mac,
+                     MAC_BYTES, &bytes) != NULL
+               ? bytes
+               : 0;
+}
+
+/* As for a ticket: the key is a parameter, and the text comes in two parts. */
+static size_t mac_of_ticket(const char *query, const char *digest, const void *key,
+                            size_t key_length, const unsigned char *text, size_t length,
+                            unsigned char *mac)
+{
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)(uintptr_t)key, key_length),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)(uintptr_t)digest, 0),
+        OSSL_PARAM_construct_end()};
+    EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", query);
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(hmac);
+    size_t bytes = 0;
+
+    assert_int_equal(EVP_MAC_CTX_set_params(context, parameters), 1);
+    assert_int_equal(EVP_MAC_update(context, text, length / 2), 1);
+    assert_int_equal(EVP_MAC_update(context, text + length / 2, length - length / 2), 1);
+    assert_int_equal(EVP_MAC_final(context, mac, &bytes, MAC_BYTES), 1);
+    assert_int_equal(EVP_MAC_CTX_get_mac_size(context), bytes);
+    EVP_MAC_CTX_free(context);
+    EVP_MAC_free(hmac);
+    return bytes;
+}
+
+/* As for the binder of a session: a signature, for whose end OpenSSL copies the context. */
+static size_t mac_of_binder(const char *query, const char *digest, const void *key,
+                            size_t key_length, const void *text, size_t length, unsigned char *mac)
+{
+    EVP_PKEY *signer = EVP_PKEY_new_raw_private_key_ex(NULL, "HMAC", query, key, key_length);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    size_t bytes = MAC_BYTES;
+
+    assert_int_equal(EVP_DigestSignInit_ex(context, NULL, digest, NULL, query, signer, NULL), 1);
+    assert_int_equal(EVP_DigestSignUpdate(context, text, length), 1);
+    assert_int_equal(EVP_DigestSignFinal(context, mac, &bytes), 1);
+    EVP_MD_CTX_free(context);
+    EVP_PKEY_free(signer);
+    return bytes;
+}
+
+TEST(macs_are_those_of_openssl)
+{
+    static const char *const digests[] = {"SHA2-256", "SHA2-384"};
+    static const size_t lengths[] = {1, 32, 48, 64, 65, 128, 129, 200};
+    const char *query = key_schedule_use();
+    unsigned char key[200], text[200], expected[MAC_BYTES], mac[MAC_BYTES];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(lengths) * 2; i++) {
+        const char *digest = digests[i % 2];
+        size_t length = lengths[i / 2], bytes = i % 2 == 0 ? 32 : 48;
+
+        assert_int_equal(RAND_bytes(key, sizeof(key)), 1);
+        assert_int_equal(RAND_bytes(text, sizeof(text)), 1);
+        assert_int_equal(mac_of_finished("provider=default", digest, key, length, text,
+                                         sizeof(text) - length, expected),
+                         bytes);
+        assert_int_equal(
+            mac_of_finished(query, digest, key, length, text, sizeof(text) - length, mac), bytes);
+        assert_memory_equal(mac, expected, bytes);
+        assert_int_equal(
+            mac_of_ticket(query, digest, key, length, text, sizeof(text) - length, mac), bytes);
+        assert_memory_equal(mac, expected, bytes);
+        assert_int_equal(
+            mac_of_binder(query, digest, key, length, text, sizeof(text) - length, mac), bytes);
+        assert_memory_equal(mac, expected, bytes);
+    }
+    assert_int_equal(mac_of_finished(query, "SHA1", key, 32, text, 32, mac), 0);
 }
 
 /* Ephemeral keys */
