@@ -429,10 +429,8 @@ static const OSSL_ALGORITHM *query_key_schedule(void *provider, int operation, i
         return derivations;
     case OSSL_OP_MAC:
         return macs;
-    case OSSL_OP_KEYMGMT:
-        return key_exchange_keys();
     default:
-        return NULL;
+        return key_exchange_algorithms(operation);
     }
 }
 
@@ -458,6 +456,7 @@ const char *key_schedule_use(void)
     if (provider == NULL) {
         compute_constants(&constants_sha256, &sha256);
         compute_constants(&constants_sha384, &sha384);
+        key_exchange_prepare();
     }
     if (provider == NULL &&
         OSSL_PROVIDER_add_builtin(NULL, KEY_SCHEDULE_PROVIDER, init_key_schedule) == 1)

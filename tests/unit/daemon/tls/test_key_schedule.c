@@ -368,7 +368,7 @@ TEST(ephemeral_keys_agree_with_those_of_openssl)
         one[X25519_BYTES], other[X25519_BYTES];
     size_t length;
 
-    if (key_exchange_keys() == NULL)
+    if (key_exchange_algorithms(OSSL_OP_KEYMGMT) == NULL)
         skip(); /* built without libsodium */
     for (int i = 0; i < 16; i++) {
         EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, query, "X25519"),
@@ -398,6 +398,50 @@ TEST(ephemeral_keys_agree_with_those_of_openssl)
     }
 }
 
+/* As in TLS 1.3: the client's public part is ENCODED; MADE is the server's. Returns what the call does. */
+static int exchange_with(const char *query, const unsigned char *encoded, unsigned char *made,
+                         unsigned char *secret)
+{
+    EVP_PKEY *peer = peer_of(query, NULL, encoded, X25519_BYTES);
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, peer, query);
+    size_t made_bytes, secret_bytes;
+    int result;
+
+    assert_int_equal(EVP_PKEY_encapsulate_init(context, NULL), 1);
+    assert_int_equal(EVP_PKEY_encapsulate(context, NULL, &made_bytes, NULL, &secret_bytes), 1);
+    assert_int_equal(made_bytes, X25519_BYTES);
+    assert_int_equal(secret_bytes, X25519_BYTES);
+    result = EVP_PKEY_encapsulate(context, made, &made_bytes, secret, &secret_bytes);
+    EVP_PKEY_CTX_free(context);
+    EVP_PKEY_free(peer);
+    return result;
+}
+
+TEST(exchanges_agree_with_openssl)
+{
+    static const unsigned char zero[X25519_BYTES];
+    const char *query = key_schedule_use();
+    unsigned char made[2][X25519_BYTES], one[X25519_BYTES], other[X25519_BYTES];
+
+    if (key_exchange_algorithms(OSSL_OP_KEM) == NULL)
+        skip(); /* built without libsodium */
+    for (int i = 0; i < 16; i++) {
+        EVP_PKEY *client = EVP_PKEY_Q_keygen(NULL, "provider=default", "X25519"), *answer;
+        unsigned char *encoded = NULL;
+
+        assert_int_equal(EVP_PKEY_get1_encoded_public_key(client, &encoded), X25519_BYTES);
+        assert_int_equal(exchange_with(query, encoded, made[i % 2], one), 1);
+        answer = peer_of("provider=default", NULL, made[i % 2], X25519_BYTES);
+        assert_derives("provider=default", false, client, answer, other);
+        assert_memory_equal(one, other, sizeof(one));
+        OPENSSL_free(encoded);
+        EVP_PKEY_free(client);
+        EVP_PKEY_free(answer);
+    }
+    assert_memory_not_equal(made[0], made[1], X25519_BYTES);
+    assert_int_not_equal(exchange_with(query, zero, made[0], one), 1); /* RFC 7748, section 6.1 */
+}
+
 TEST(wrong_ephemeral_keys_are_refused)
 {
     const char *query = key_schedule_use();
@@ -406,7 +450,7 @@ TEST(wrong_ephemeral_keys_are_refused)
     size_t length = sizeof(secret);
     EVP_PKEY *peer, *key = NULL;
 
-    if (key_exchange_keys() == NULL)
+    if (key_exchange_algorithms(OSSL_OP_KEYMGMT) == NULL)
         skip();
     context = EVP_PKEY_CTX_new_from_name(NULL, "X25519", query);
     peer = peer_of(query, NULL, encoded, X25519_BYTES);
