@@ -3,6 +3,7 @@
 #include "common/macros.h"
 #include "daemon/connection/connection.h"
 #include "daemon/tls/context.h"
+#include "daemon/tls/key_schedule.h"
 #include "daemon/tls/record_size.h"
 #include "daemon/tls/signer.h"
 #include "daemon/tls/validation.h"
@@ -301,6 +302,7 @@ void transport_tls_free(struct connection *connection)
     free(connection->tls->rest);
     free(connection->tls);
     connection->tls = NULL;
+    key_schedule_forget();
 }
 
 /*

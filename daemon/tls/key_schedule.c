@@ -74,7 +74,7 @@ static void hmac_begin(union hash *hash, const struct hash_kind *kind, struct by
         block[i] ^= key.start[i];
     hash_init(hash, kind);
     hash_add(hash, kind, block, kind->block);
-    OPENSSL_cleanse(block, kind->block);
+    explicit_bzero(block, kind->block);
 }
 
 /* The hashes of a key, of which the inner one takes the text. */
@@ -97,39 +97,79 @@ static void hmac_final(struct hmac *hmac, uint8_t *out)
     hash_final(&hmac->inner, hmac->kind, inner);
     hash_add(&hmac->outer, hmac->kind, inner, hmac->kind->bytes);
     hash_final(&hmac->outer, hmac->kind, out);
-    OPENSSL_cleanse(inner, sizeof(inner));
+    explicit_bzero(inner, sizeof(inner));
 }
 
-/* OUT may be one of PARTS. */
-static void hmac(const struct hash_kind *kind, struct bytes key, const struct bytes *parts,
-                 size_t count, uint8_t *out)
+static void hmac(const struct hash_kind *kind, struct bytes key, struct bytes text, uint8_t *out)
 {
     struct hmac hmac;
 
     hmac_init(&hmac, kind, key);
-    for (size_t i = 0; i < count; i++)
-        hash_add(&hmac.inner, kind, parts[i].start, parts[i].length);
+    hash_add(&hmac.inner, kind, text.start, text.length);
     hmac_final(&hmac, out);
-    OPENSSL_cleanse(&hmac, sizeof(hmac));
+    explicit_bzero(&hmac, sizeof(hmac));
 }
 
+/*
+ * The keys of the last expansions. libssl derives three values from most secrets, in turn with those
+ * of another; each saves half of the hashing for the next.
+ */
+static _Thread_local struct {
+    struct keyed {
+        struct hmac hmac; /* hmac.kind: NULL: unused */
+        size_t length;
+        uint8_t key[BLOCK_MAX];
+    } keyed[2];
+    unsigned int last; /* of the two */
+} recent;
+
+void key_schedule_forget(void)
+{
+    explicit_bzero(&recent, sizeof(recent));
+}
+
+static const struct hmac *find_keyed(const struct hash_kind *kind, struct bytes key)
+{
+    struct keyed *keyed = recent.keyed;
+
+    for (unsigned int i = 0; i < 2; i++)
+        if (keyed[i].hmac.kind == kind && keyed[i].length == key.length &&
+            CRYPTO_memcmp(keyed[i].key, key.start, key.length) == 0) {
+            recent.last = i;
+            return &keyed[i].hmac;
+        }
+    recent.last = 1 - recent.last;
+    keyed += recent.last;
+    hmac_init(&keyed->hmac, kind, key);
+    keyed->length = key.length;
+    memcpy(keyed->key, key.start, key.length);
+    return &keyed->hmac;
+}
+
+/* SECRET has at most a block. */
 static bool hkdf_expand(const struct hash_kind *kind, struct bytes secret, const struct bytes *info,
                         uint8_t *out, size_t length)
 {
+    const struct hmac *keyed = find_keyed(kind, secret);
     uint8_t block[HASH_MAX], number = 1;
-    struct bytes parts[] = {{block, 0}, *info, {&number, 1}};
+    struct hmac hmac;
 
     if (length > 255 * kind->bytes)
         return false;
     for (size_t done = 0; done < length; number++) {
         size_t piece = length - done < kind->bytes ? length - done : kind->bytes;
 
-        hmac(kind, secret, parts, 3, block);
+        hmac = *keyed;
+        if (done > 0)
+            hash_add(&hmac.inner, kind, block, kind->bytes);
+        hash_add(&hmac.inner, kind, info->start, info->length);
+        hash_add(&hmac.inner, kind, &number, 1);
+        hmac_final(&hmac, block);
         memcpy(out + done, block, piece);
         done += piece;
-        parts[0].length = kind->bytes;
     }
-    OPENSSL_cleanse(block, sizeof(block));
+    explicit_bzero(&hmac, sizeof(hmac));
+    explicit_bzero(block, sizeof(block));
     return true;
 }
 
@@ -151,7 +191,7 @@ static bool expand_label(const struct derivation *of, struct bytes secret, struc
     struct bytes info = {text, 0};
 
     if (length > UINT16_MAX || of->prefix.length + of->label.length > LABEL_MAX ||
-        data.length > CONTEXT_MAX || secret.length > of->kind->block)
+        data.length > CONTEXT_MAX || secret.start == NULL || secret.length > of->kind->block)
         return false;
     *end++ = (uint8_t)(length >> 8);
     *end++ = (uint8_t)length;
@@ -190,7 +230,7 @@ static void compute_constants(struct constants *constants, const struct hash_kin
 
     hash_init(&hash, kind);
     hash_final(&hash, kind, constants->empty);
-    hmac(kind, zero, &zero, 1, constants->early_secret);
+    hmac(kind, zero, zero, constants->early_secret);
     expand_label(&of, early_secret, empty, constants->derived, kind->bytes);
 }
 
@@ -222,8 +262,8 @@ static bool next_secret(const struct derivation *of, uint8_t *out, size_t length
         memcpy(derived, constants->derived, kind->bytes);
     else if (!expand_label(of, of->salt, empty, derived, kind->bytes))
         return false;
-    hmac(kind, salt, &input, 1, out);
-    OPENSSL_cleanse(derived, sizeof(derived));
+    hmac(kind, salt, input, out);
+    explicit_bzero(derived, sizeof(derived));
     return true;
 }
 
@@ -321,7 +361,7 @@ static int mac_set_key(struct hmac *mac, struct bytes key)
         key = (struct bytes){hashed, kind->bytes};
     }
     hmac_init(mac, kind, key);
-    OPENSSL_cleanse(hashed, sizeof(hashed));
+    explicit_bzero(hashed, sizeof(hashed));
     return 1;
 }
 

@@ -14,4 +14,10 @@
  */
 const char *key_schedule_use(void);
 
+/*
+ * Clears the last secrets, which the thread keeps for the next derivations as OpenSSL keeps those of
+ * an open connection. When a connection ends; any thread.
+ */
+void key_schedule_forget(void);
+
 #endif

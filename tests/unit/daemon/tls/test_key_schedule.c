@@ -200,6 +200,31 @@ TEST(first_secrets_are_those_of_openssl)
     }
 }
 
+/* The keys of the last derivations are kept: with the hash, the length and each byte. */
+TEST(secrets_in_turn_are_those_of_openssl)
+{
+    static const unsigned char keys[3][48] = {{1}, {[47] = 1}, {[31] = 1}};
+    static const char *const digests[] = {"SHA2-256", "SHA2-384"};
+
+    for (size_t i = 0; i < 128; i++) {
+        size_t turn = i * 7 % 12;
+        struct derivation_call call = {.mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY,
+                                       .digest = digests[turn % 2],
+                                       .key = keys[turn / 4],
+                                       .key_length = turn & 2 ? 32 : 48,
+                                       .label = "key",
+                                       .label_length = 3,
+                                       .out_length = 32};
+
+        assert_both_derive(&call, 1);
+        call.label = "iv";
+        call.label_length = 2;
+        assert_both_derive(&call, 1);
+        if (i % 16 == 0)
+            key_schedule_forget();
+    }
+}
+
 TEST(invalid_derivations_fail_as_with_openssl)
 {
     static const unsigned char secret[256];
@@ -226,6 +251,9 @@ TEST(invalid_derivations_fail_as_with_openssl)
     call = valid;
     call.mode = EVP_KDF_HKDF_MODE_EXTRACT_ONLY;
     assert_both_derive(&call, 0); /* 32 bytes are no SHA-384 */
+    call = valid;
+    call.key = NULL;
+    assert_both_derive(&call, 0);
 }
 
 /* HMAC */
