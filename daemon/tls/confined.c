@@ -21,7 +21,7 @@
 
 enum {
     CPU_S = 1,
-    WAIT_MS = 10000, /* also on a busy machine */
+    WAIT_S = 60, /* a busy virtual machine may stand still for 20 s */
     MEMORY_BYTES = 64 * 1024 * 1024,
     FILE_BYTES = 4 * 1024 * 1024,
     NOT_CONFINED = 2, /* exit status */
@@ -112,7 +112,7 @@ int confined_start(struct confined *confined, const struct config *config, const
     close(report[1]);
     if (confined->child > 0) {
         confined->report = report[0];
-        confined->deadline_ns = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+        confined->deadline_ns = clock_monotonic_ns() + WAIT_S * NS_PER_S;
         return 0;
     }
     snprintf(confined->why, sizeof(confined->why), "%s: %s", file, strerror(errno));
@@ -149,8 +149,10 @@ enum confined_result confined_result(struct confined *confined, bool wait)
 {
     struct pollfd readable = {.fd = confined->report, .events = POLLIN};
     uint64_t now_ns;
+    bool ended;
 
-    while (!read_report(confined) && (now_ns = clock_monotonic_ns()) < confined->deadline_ns) {
+    while (!(ended = read_report(confined)) &&
+           (now_ns = clock_monotonic_ns()) < confined->deadline_ns) {
         if (!wait)
             return CONFINED_RUNS;
         poll(&readable, 1, (int)((confined->deadline_ns - now_ns) / NS_PER_MS) + 1);
@@ -168,6 +170,9 @@ enum confined_result confined_result(struct confined *confined, bool wait)
         snprintf(confined->why, sizeof(confined->why),
                  "%s: ended the process that reads it by signal %d", confined->file,
                  WTERMSIG(confined->status));
+    else if (confined->why[0] == '\0' && !ended)
+        snprintf(confined->why, sizeof(confined->why),
+                 "%s: not read after %d s: the machine is too busy", confined->file, WAIT_S);
     else if (confined->why[0] == '\0')
         snprintf(confined->why, sizeof(confined->why),
                  "%s: takes more than %d s of CPU time to read", confined->file, CPU_S);

@@ -41,7 +41,7 @@ int confined_start(struct confined *confined, const struct config *config, const
                    const int *fd, size_t count, confined_work *work, void *argument);
 
 /*
- * The result of the child; with WAIT never CONFINED_RUNS. A child that has not ended at its deadline
+ * The result of the child; with WAIT never CONFINED_RUNS. A child that has not ended after 60 s
  * is killed. Sets confined->why unless it is CONFINED_DONE or CONFINED_RUNS.
  */
 enum confined_result confined_result(struct confined *confined, bool wait);

@@ -95,6 +95,27 @@ TEST(child_that_only_looks_ended_is_killed)
     assert_int_equal(run(close_and_sleep), CONFINED_REFUSED);
 }
 
+static bool sleep_long(void *argument, char *why, size_t size)
+{
+    static const struct timespec hour = {.tv_sec = 3600};
+
+    (void)argument, (void)why, (void)size;
+    return nanosleep(&hour, NULL) != 0;
+}
+
+TEST(child_is_killed_at_its_deadline)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    assert_int_equal(confined_start(&confined, &config, "a.pem", &fd, 1, sleep_long, NULL), 0);
+    assert_int_equal(confined_result(&confined, false), CONFINED_RUNS);
+    confined.deadline_ns = 0;
+    assert_int_equal(confined_result(&confined, false), CONFINED_REFUSED);
+    assert_string_equal(confined.why, "a.pem: not read after 60 s: the machine is too busy");
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    close(fd);
+}
+
 TEST(long_report_is_cut)
 {
     assert_int_equal(run(write_much), CONFINED_REFUSED);
