@@ -183,7 +183,7 @@ static int run_lab(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (!resources_init_libcurl())
         return fail("cannot initialize libcurl");
     status = lab_main(argc, argv);
     curl_global_cleanup();
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
         plan.seed &= PLAN_SEED_MAX;
     if (baseline_apply(&plan, why, sizeof(why)) != 0)
         return fail(why);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (!resources_init_libcurl())
         return fail("cannot initialize libcurl");
     out = open_output(&plan);
     if (out == NULL)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* libcurl 7 allocates a buffer for each request: a small one is in the lists of freed blocks. */
 enum {
     BUFFERS_BYTES = 64 * 1024 * 1024, /* approximate total of all receive buffers */
     BUFFER_BYTES_MIN = 16 * 1024,
@@ -135,7 +136,7 @@ static bool set_route(const struct plan *plan, CURL *easy)
 
     return curl_easy_setopt(easy, CURLOPT_PROXY, plan->proxy != NULL ? plan->proxy : "") ==
                CURLE_OK &&
-           set_text(easy, CURLOPT_NOPROXY, plan->proxy != NULL ? "" : NULL) &&
+           curl_easy_setopt(easy, CURLOPT_NOPROXY, plan->proxy != NULL ? "" : "*") == CURLE_OK &&
            (plan->engine != PLAN_ENGINE_RAW ||
             curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK) &&
            curl_easy_setopt(easy, CURLOPT_IPRESOLVE, family) == CURLE_OK &&
@@ -156,8 +157,16 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)plan->timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
                CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes(plan)) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES_MIN) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
+}
+
+bool curl_handle_enlarge_buffer(const struct plan *plan, CURL *easy, uint64_t body_bytes)
+{
+    if (body_bytes < 4 * BUFFER_BYTES_MIN)
+        return false;
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes(plan));
+    return true;
 }
 
 bool curl_handle_set_common(const struct plan *plan, CURL *easy)

@@ -19,6 +19,12 @@
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy);
 
+/*
+ * Sets a large receive buffer if BODY_BYTES, a response, is large. Returns whether it did; from the
+ * next request on.
+ */
+bool curl_handle_enlarge_buffer(const struct plan *plan, CURL *easy, uint64_t body_bytes);
+
 /* Sets the options common to all requests. Returns false if libcurl rejects one. */
 bool curl_handle_set_common(const struct plan *plan, CURL *easy);
 

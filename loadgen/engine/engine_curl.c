@@ -43,6 +43,7 @@ struct client {
     uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
     bool resumed;      /* the connection established for this request resumed a TLS session */
     bool off;          /* has no connection for now */
+    bool has_large_buffer;
     uint64_t received; /* bytes of the body, if the request has one */
     bool ended_early;  /* the response is complete, the request is not sent completely */
     int local_port;    /* its connection's, until the result is read; 0: none, or not TCP */
@@ -337,6 +338,9 @@ static struct transaction read_result(struct client *client, CURLcode code)
             client->group->waited += transaction.downgraded ? 0 : 1;
         }
     }
+    if (!client->has_large_buffer)
+        client->has_large_buffer =
+            curl_handle_enlarge_buffer(engine->config.plan, client->easy, transaction.body_bytes);
     if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
     client->local_port = 0;

@@ -1,5 +1,7 @@
-/* OpenSSL's memory: what a thread frees is what it allocates next. */
+/* Lists of freed blocks, as OpenSSL uses them: what a thread frees is what it allocates next. */
 #include "daemon/tls/free_lists.h"
+
+#include "common/block_lists.h"
 
 #include "tests/test.h"
 #include "tests/unit/wrapped.h"
@@ -94,6 +96,23 @@ TEST(no_bytes_are_no_block)
     assert_null(OPENSSL_malloc(0));
     assert_null(OPENSSL_realloc(OPENSSL_malloc(10), 0));
     OPENSSL_free(NULL);
+}
+
+TEST(block_of_many_elements_is_zeroed)
+{
+    unsigned char *block;
+
+    skip_without_lists();
+    block = block_lists_take(40);
+    memset(block, 1, 40);
+    block_lists_give(block);
+    block = block_lists_take_zeroed(8, 5);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(block[i], 0);
+    block_lists_give(block);
+    assert_null(block_lists_take_zeroed(SIZE_MAX / 2, 3));
+    block = block_lists_resize(NULL, 1); /* as a new one */
+    block_lists_give(block_lists_resize(block, 30000));
 }
 
 TEST(thread_keeps_a_limited_number_of_bytes)
