@@ -29,7 +29,8 @@
 
 enum {
     SLOTS_IN_GROUP = 20, /* without HTTP/2 */
-    REFUSALS_MAX = 3,    /* of each client of a group, without a response meanwhile */
+    WAITED_MIN = 10,
+    REFUSALS_MAX = 3, /* of each client of a group, without a response meanwhile */
 };
 
 struct client {
@@ -59,8 +60,9 @@ struct group {
     uint32_t client_count;
     uint32_t in_flight;
     uint32_t sent;     /* of these; the others wait for the connection, or for a stream */
-    uint32_t waited;   /* consecutive responses over HTTP/2 since requests wait for a stream */
-    uint32_t peak;     /* the most streams that were open after client_count of these; 0: none */
+    bool waits;        /* requests wait for the connection, or for a stream */
+    uint32_t waited;   /* responses over HTTP/2 meanwhile, since all streams were open */
+    uint32_t peak;     /* the most streams that were open after enough of these; 0: none */
     uint32_t refusals; /* retries since the last response */
     uint32_t off;      /* number of clients that are off */
     bool ended_early;  /* of a client */
@@ -106,9 +108,9 @@ static void take_connection(struct client *client, int local_port)
 }
 
 /*
- * libcurl does not report how many streams the server permits, but it opens as many. A connection
- * begins with libcurl's own limit, and its last streams end while requests wait for the next
- * connection. So only requests that wait for more responses than the group has streams show it.
+ * libcurl does not report how many streams the server permits, but it opens as many. Requests also
+ * wait while a connection is replaced, and some time after that; so only those that wait for
+ * WAITED_MIN responses for each stream show the limit.
  */
 static void note_streams(struct group *group)
 {
@@ -117,9 +119,10 @@ static void note_streams(struct group *group)
     uint32_t complete = group->in_flight - (uint32_t)group->curl.running; /* results not read yet */
     uint32_t open = group->sent > complete ? group->sent - complete : 0;
 
-    if (group->in_flight <= group->sent)
+    group->waits = group->in_flight > group->sent;
+    if (open == group->client_count)
         group->waited = 0;
-    if (group->waited <= group->client_count || open <= group->peak)
+    if (group->waited <= WAITED_MIN * group->client_count || open <= group->peak)
         return;
     group->peak = open;
     for (uint32_t i = 0; i < engine->groups.count; i++) {
@@ -335,7 +338,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
         transaction.bad_content = body_check_fails(&client->check, checks, transaction.body_bytes);
         if (engine->config.plan->http == PLAN_HTTP_2) {
             transaction.downgraded = !curl_handle_is_http2(client->easy);
-            client->group->waited += transaction.downgraded ? 0 : 1;
+            client->group->waited += client->group->waits && !transaction.downgraded ? 1 : 0;
         }
     }
     if (!client->has_large_buffer)

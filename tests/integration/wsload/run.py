@@ -326,14 +326,13 @@ class Http2Endings(WithFolder):
     def test_fewer_streams_than_requested(self):
         server = servers.Http2Server(self.directory, lambda _: None, streams=3)
         self.addCleanup(server.stop)
-        for engine in ENGINES:
-            for streams in (3, 4, 20):
-                with self.subTest(engine=engine, streams=streams):
-                    report = run(["--http2", "-k", "-c", 1, "-n", 400, "--streams", streams, server.url], engine)
-                    self.assertEqual(report["requests"]["answered"], 400)
-                    notes = [note["text"] for note in report["notes"] if note["name"] == "fewer_streams"]
-                    self.assertEqual([text.split(" streams")[0] for text in notes],
-                                     ["The server permits 3"] if streams > 3 else [])
+        for engine, streams in (("raw", 3), ("raw", 4), ("curl", 3), ("curl", 20)):
+            with self.subTest(engine=engine, streams=streams):
+                report = run(["--http2", "-k", "-c", 1, "-n", 1000, "--streams", streams, server.url], engine)
+                self.assertEqual(report["requests"]["answered"], 1000)
+                notes = [note["text"] for note in report["notes"] if note["name"] == "fewer_streams"]
+                self.assertEqual([text.split(" streams")[0] for text in notes],
+                                 ["The server permits 3"] if streams > 3 else [])
 
     def test_server_that_refuses_every_request(self):
         """The requests fail; they are not sent for ever."""
