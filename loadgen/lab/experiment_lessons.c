@@ -466,7 +466,8 @@ static int teach_load(struct lab *lab, struct document *findings, struct outcome
         "Waiting comes from chance: two requests arrive together while the server was idle "
         "before. By the formula it more than doubles from 80%% to 90%% load and again to "
         "95%%: a server needs room, however fast it is. Real users are closer to Poisson "
-        "than to a clock.");
+        "than to a clock. The formula is the mean over a long time; near 100%% a trial of "
+        "seconds is mostly below it, and seldom far above.");
     *outcome =
         end_lesson(findings, points, (size_t)ARRIVALS * LOADS, choose_by(-response, -5.5, -1.7));
     return 0;

@@ -41,6 +41,7 @@ static const char style[] =
     "th{white-space:normal;vertical-align:bottom}\n"
     "@media print,(max-width:64rem){th,td{padding:.25rem .35rem;font-size:.8rem}"
     "td:first-child{white-space:normal}}\n"
+    "@media screen and (max-width:30rem){th,td{padding:.25rem .2rem;font-size:.7rem}}\n"
     "summary{cursor:pointer;color:var(--c0);margin:.4rem 0}\n"
     "details.result{border:1px solid var(--rule);padding:.2rem .8rem;margin:.8rem 0}\n"
     ".lead{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:1.5rem;"
