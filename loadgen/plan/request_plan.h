@@ -94,7 +94,7 @@ struct request_plan {
     bool makes_templates; /* request_plan_add() adds templates */
     struct page *pages;   /* --page-loads; else NULL */
     size_t page_count;
-    struct cause *causes; /* --page-loads: of each entry */
+    struct cause *causes;          /* --page-loads: of each entry */
     struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
     struct curl_slist
         *shared_fields[REQUEST_BODY_KINDS]; /* requests without own fields have these */
