@@ -276,24 +276,30 @@ static const struct hash_kind *find_hash(const char *name)
     return NULL;
 }
 
+/* 22 derivations have six parameters each: most of seven comparisons end at the first letter. */
+static bool is_named(const OSSL_PARAM *parameter, const char *name)
+{
+    return parameter->key[0] == name[0] && strcmp(parameter->key, name) == 0;
+}
+
 static void read_parameters(struct derivation *of, const OSSL_PARAM *parameters)
 {
     for (const OSSL_PARAM *p = parameters; p != NULL && p->key != NULL; p++) {
         struct bytes value = {p->data, p->data_size};
 
-        if (strcmp(p->key, OSSL_KDF_PARAM_KEY) == 0)
+        if (is_named(p, OSSL_KDF_PARAM_KEY))
             of->key = value;
-        else if (strcmp(p->key, OSSL_KDF_PARAM_SALT) == 0)
+        else if (is_named(p, OSSL_KDF_PARAM_SALT))
             of->salt = value;
-        else if (strcmp(p->key, OSSL_KDF_PARAM_PREFIX) == 0)
+        else if (is_named(p, OSSL_KDF_PARAM_PREFIX))
             of->prefix = value;
-        else if (strcmp(p->key, OSSL_KDF_PARAM_LABEL) == 0)
+        else if (is_named(p, OSSL_KDF_PARAM_LABEL))
             of->label = value;
-        else if (strcmp(p->key, OSSL_KDF_PARAM_DATA) == 0)
+        else if (is_named(p, OSSL_KDF_PARAM_DATA))
             of->data = value;
-        else if (strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)
+        else if (is_named(p, OSSL_KDF_PARAM_DIGEST))
             of->kind = find_hash(p->data);
-        else if (strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 && OSSL_PARAM_get_int(p, &of->mode) != 1)
+        else if (is_named(p, OSSL_KDF_PARAM_MODE) && OSSL_PARAM_get_int(p, &of->mode) != 1)
             of->mode = -1;
     }
 }

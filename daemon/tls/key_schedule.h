@@ -6,7 +6,11 @@
 #ifndef DAEMON_TLS_KEY_SCHEDULE_H
 #define DAEMON_TLS_KEY_SCHEDULE_H
 
-#define KEY_SCHEDULE_PROVIDER "webserverd-kdf" /* which also makes ephemeral keys: key_exchange.h */
+/*
+ * The provider, which also makes ephemeral keys: key_exchange.h. The name is short because OpenSSL
+ * hashes the query for it 35 times in a handshake.
+ */
+#define KEY_SCHEDULE_PROVIDER "ws"
 
 /*
  * Returns the property query for SSL_CTX_new_ex() by which the context uses it; NULL: out of
