@@ -100,6 +100,7 @@ def connections_move_between_threads(bench):
 @test
 def connections_of_a_leaving_worker_close_after_the_next_response(bench):
     with bench.start(workers__processes="2", workers__threads="1") as server:
+        until(lambda: server.output().count(" serves with ") == 2, "both workers, which share the connections")
         exchanges = [Exchange(server.connect()) for _ in range(24)]
         for exchange in exchanges:
             expect(exchange.get("small.txt")[1].get("connection"), None, "Connection before")
