@@ -15,6 +15,7 @@ static void check_counts(const json_t *report, uint64_t read)
     json_int_t begun = number_at(report, "requests", "begun");
 
     assert_int_equal(number_at(report, "requests", "answered"), begun);
+    assert_int_equal(number_at(report, "statuses", "200"), begun);
     assert_int_equal(number_at(report, "requests", "warmup") + begun, read);
     assert_int_equal(number_at(report, "latency_us", "count"), begun);
     assert_int_equal(number_at(report, "service_us", "count"), begun);
