@@ -32,7 +32,7 @@ struct worker {
     struct worker_context context;
     struct segment_worker *block;
     struct event_base *base;
-    struct event *mail, *heartbeat, *retry, *balance, *relief;
+    struct event *mail, *heartbeat, *retry, *balance, *relief, *assign;
     uint64_t closed_unused_ns;              /* when the cache last closed unused descriptors */
     struct rusage usage;                    /* as last published */
     struct mailbox mailbox;                 /* receives what threads post to the main thread */

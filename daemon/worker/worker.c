@@ -530,14 +530,14 @@ static void run_command(struct worker *worker, int kind, const void *data, int f
         break;
     case MESSAGE_LISTEN_SOCKET_ADD:
         if (fd >= 0 && worker_listeners_add(worker, socket, fd))
-            worker_listeners_assign(worker);
+            event_active(worker->assign, EV_TIMEOUT, 0);
         else
             channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, socket, sizeof(*socket), -1,
                          false);
         break;
     case MESSAGE_LISTEN_SOCKET_DROP:
         worker_listeners_drop(worker, socket->id);
-        worker_listeners_assign(worker);
+        event_active(worker->assign, EV_TIMEOUT, 0);
         break;
     case MESSAGE_SHED:
         worker_shed(worker, to_shed->descriptors ? SHORTAGE_DESCRIPTORS : SHORTAGE_CONNECTIONS,
@@ -726,6 +726,16 @@ static void on_balance_due(evutil_socket_t fd, short what, void *argument)
     report_resize(worker);
 }
 
+/*
+ * After the messages that have arrived: each changes the ranks of many rows, whose sockets would move
+ * to other threads by duplicates, faster than busy threads close the previous ones.
+ */
+static void on_listeners_changed(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    worker_listeners_assign(argument);
+}
+
 /* Start */
 
 static int open_worker_channels(struct worker *worker, const struct worker_setup *setup)
@@ -758,8 +768,9 @@ static int make_worker_events(struct worker *worker)
     worker->retry = event_new(worker->base, -1, 0, on_arrival_retry, worker);
     worker->balance = event_new(worker->base, -1, 0, on_balance_due, worker);
     worker->relief = event_new(worker->base, -1, 0, on_relief_due, worker);
+    worker->assign = event_new(worker->base, -1, 0, on_listeners_changed, worker);
     if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL ||
-        worker->balance == NULL || worker->relief == NULL)
+        worker->balance == NULL || worker->relief == NULL || worker->assign == NULL)
         return -1;
     on_heartbeat(-1, 0, worker);
     return event_add(worker->mail, NULL) == 0 && event_add(worker->heartbeat, &second) == 0 ? 0
@@ -880,6 +891,7 @@ static void tear_down_worker(struct worker *worker)
     loop_free_event(worker->retry);
     loop_free_event(worker->relief);
     loop_free_event(worker->balance);
+    loop_free_event(worker->assign);
     channel_close(worker->commands);
     channel_close(worker->connections);
     if (worker->mailbox.eventfd >= 0)
