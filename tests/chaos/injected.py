@@ -753,16 +753,12 @@ class Session(traitor.Session):
                   f"{pairs[1][0]:.2f} ms, ratio {pairs[1][0] / pairs[0][0]:.2f}; p99 {pairs[0][1]:.2f} and {pairs[1][1]:.2f} ms, "
                   f"ratio {pairs[1][1] / pairs[0][1]:.2f}", flush=True)
 
-    def free_slot(self):
-        """The attacked worker may be replaced by one in another slot: its own is the lowest that is free for the next."""
-        workers = self.server.pids()[1]
-        if TRAITOR_SLOT not in workers:
-            self.server.control(f"restart {max(workers)}")
-
     def expect_another(self, kind, pid):
         if kind == "worker":
             self.server.wait_until_complete()
-            self.free_slot()
+            workers = self.server.pids()[1]
+            if TRAITOR_SLOT not in workers:  # it was replaced by one in another slot
+                self.server.control(f"restart {max(workers)}")
             self.faults.unless(self.traitor.wait_until_ready(), "no other worker was started in the slot of the attacked one")
             self.server.wait_until_complete()
         else:
@@ -771,7 +767,6 @@ class Session(traitor.Session):
 
     def succeed_traitor(self):
         self.attacked.append((time.monotonic(), "worker.end"))
-        self.free_slot()
         super().succeed_traitor()
 
     def make_clients(self):
