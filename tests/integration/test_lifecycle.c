@@ -296,6 +296,7 @@ SERVER_TEST(logger_outlives_workers_of_killed_master)
     for (int i = 0; i < WORKERS; i++)
         server_freeze(workers[i]);
     server_signal(server_pid(server), SIGKILL);
+    WAIT_UNTIL(waitpid(logger, NULL, WNOHANG) != -1); /* its parent has ended */
     let_others_act();
     assert_int_equal(waitpid(logger, NULL, WNOHANG), 0);
     for (int i = 0; i < WORKERS; i++)
