@@ -65,14 +65,18 @@ int certificates_load(struct master *master, char *why, size_t size)
 
 /* Checks for a reload, and renewed certificates: the master does not wait */
 
-/* A worker that cannot get them is replaced by one that has them from its start. */
+/*
+ * A worker that cannot get them is replaced by one that has them from its start. EPIPE: it is ending,
+ * and its end is about to be noticed.
+ */
 static void send_certificates(struct master *master)
 {
     struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]) &&
-            worker_process_send_certificates(&workers->worker[i], master->certificates.set) != 0)
+            worker_process_send_certificates(&workers->worker[i], master->certificates.set) != 0 &&
+            errno != EPIPE)
             certificates_refused(&workers->worker[i]);
 }
 

@@ -137,7 +137,7 @@ int totals_init(struct master *master);
 
 /*
  * TLS, whose certificates are in FILE as MESSAGE says, is for its new connections; links to the keys
- * process come first. Returns 0, or -1: it keeps those that it has.
+ * process come first. Returns 0, or -1 with errno, as channel_send(): it keeps those that it has.
  */
 int worker_process_send_certificates(struct worker_process *worker, struct certificate_set *set);
 
