@@ -47,6 +47,12 @@ static int unmap_segment(void)
     return 0;
 }
 
+/* A sanitizer needs more time, and any amount of memory. */
+static int cpu_s(void)
+{
+    return sandbox_features().built ? CPU_S : 10 * CPU_S;
+}
+
 static int limit(enum __rlimit_resource resource, rlim_t bytes)
 {
     const struct rlimit both = {bytes, bytes};
@@ -77,8 +83,8 @@ static int confine(const struct config *config, const int *fd, size_t count, int
     events_attach(NULL, 0); /* the ring of the segment is the master's */
     if (limit(RLIMIT_FSIZE, FILE_BYTES) != 0 || unmap_segment() != 0)
         return -1;
-    /* A sanitizer needs more of both. */
-    if (sandbox_features().built && (limit(RLIMIT_CPU, CPU_S) != 0 || limit_memory() != 0))
+    if (limit(RLIMIT_CPU, (rlim_t)cpu_s()) != 0 ||
+        (sandbox_features().built && limit_memory() != 0))
         return -1;
     return sandbox_enter(&sandbox);
 }
@@ -175,6 +181,6 @@ enum confined_result confined_result(struct confined *confined, bool wait)
                  "%s: not read after %d s: the machine is too busy", confined->file, WAIT_S);
     else if (confined->why[0] == '\0')
         snprintf(confined->why, sizeof(confined->why),
-                 "%s: takes more than %d s of CPU time to read", confined->file, CPU_S);
+                 "%s: takes more than %d s of CPU time to read", confined->file, cpu_s());
     return CONFINED_REFUSED;
 }
