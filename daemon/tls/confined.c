@@ -50,7 +50,7 @@ static int unmap_segment(void)
 /* A sanitizer needs more time, and any amount of memory. */
 static int cpu_s(void)
 {
-    return sandbox_features().built ? CPU_S : 10 * CPU_S;
+    return sandbox_features().built ? CPU_S : 2 * CPU_S;
 }
 
 static int limit(enum __rlimit_resource resource, rlim_t bytes)
@@ -178,7 +178,8 @@ enum confined_result confined_result(struct confined *confined, bool wait)
                  WTERMSIG(confined->status));
     else if (confined->why[0] == '\0' && !ended)
         snprintf(confined->why, sizeof(confined->why),
-                 "%s: not read after %d s: the machine is too busy", confined->file, WAIT_S);
+                 "%s: takes more than %d s to read: the machine is too busy", confined->file,
+                 WAIT_S);
     else if (confined->why[0] == '\0')
         snprintf(confined->why, sizeof(confined->why),
                  "%s: takes more than %d s of CPU time to read", confined->file, cpu_s());

@@ -111,7 +111,8 @@ TEST(child_is_killed_at_its_deadline)
     assert_int_equal(confined_result(&confined, false), CONFINED_RUNS);
     confined.deadline_ns = 0;
     assert_int_equal(confined_result(&confined, false), CONFINED_REFUSED);
-    assert_string_equal(confined.why, "a.pem: not read after 60 s: the machine is too busy");
+    assert_string_equal(confined.why,
+                        "a.pem: takes more than 60 s to read: the machine is too busy");
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     close(fd);
 }
