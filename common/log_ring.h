@@ -59,7 +59,7 @@ size_t log_ring_bytes(uint64_t capacity);
 uint64_t log_ring_capacity(size_t bytes);
 
 /*
- * True if WORDS more fit without overwriting records not consumed yet, and if the position is
+ * True if WORDS more fit without overwriting records not consumed yet, or if the position is
  * impossible: beyond the head, or more than the capacity behind it. A compromised consumer wrote
  * it, and the writer must not wait for that. Writer thread.
  */

@@ -125,7 +125,7 @@ function rememberValues(now, before, seconds) {
   }
 }
 
-/* Replaces what the panels have: at the begin, and after a pause. */
+/* Replaces what the panels have: at the start, and after a pause. */
 function showHistory(history) {
   let before = null;
   for (const panel of panels)
