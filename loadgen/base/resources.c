@@ -1,14 +1,11 @@
 #include "loadgen/base/resources.h"
 
-#include "common/block_lists.h"
 #include "common/clock.h"
 
-#include <curl/curl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -97,23 +94,4 @@ double resources_machine_busy(struct machine_cpu then)
     if (now.all < then.all + TICKS_MIN || now.busy < then.busy)
         return NAN;
     return (double)(now.busy - then.busy) / (double)(now.all - then.all);
-}
-
-static char *copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = block_lists_take(size);
-
-    return copy != NULL ? memcpy(copy, text, size) : NULL;
-}
-
-bool resources_init_libcurl(void)
-{
-    CURLcode code =
-        block_lists_begin()
-            ? curl_global_init_mem(CURL_GLOBAL_DEFAULT, block_lists_take, block_lists_give,
-                                   block_lists_resize, copy_text, block_lists_take_zeroed)
-            : curl_global_init(CURL_GLOBAL_DEFAULT);
-
-    return code == CURLE_OK;
 }

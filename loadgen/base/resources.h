@@ -1,11 +1,7 @@
-/*
- * Resources of this machine: the limit on open files, CPU time, and the memory of libcurl. Any thread,
- * unless noted.
- */
+/* Resources of this machine: the limit on open files, and CPU time. Any thread, unless noted. */
 #ifndef LOADGEN_RESOURCES_H
 #define LOADGEN_RESOURCES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,11 +29,5 @@ struct machine_cpu resources_machine_cpu(void);
 
 /* The busy part of all cores since THEN, 0 to 1; NAN if less than 20 ticks have passed. */
 double resources_machine_busy(struct machine_cpu then);
-
-/*
- * Initializes libcurl; curl_global_cleanup() ends it. Main thread. A request makes 70 allocations,
- * which are those of common/block_lists. Returns false on failure.
- */
-bool resources_init_libcurl(void);
 
 #endif
