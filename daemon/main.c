@@ -1,3 +1,4 @@
+#include "common/block_lists.h"
 #include "common/escape.h"
 #include "daemon/base/events.h"
 #include "daemon/base/memory_file.h"
@@ -10,9 +11,9 @@
 #include "daemon/sandbox/sandbox.h"
 #include "daemon/sandbox/service.h"
 #include "daemon/tls/certificate_set.h"
-#include "daemon/tls/free_lists.h"
 #include "daemon/tls/managed.h"
 
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -173,6 +174,26 @@ static int write_self_signed(const char *directory)
     return EXIT_SUCCESS;
 }
 
+/* OpenSSL's memory: a handshake makes 700 allocations. See CRYPTO_set_mem_functions(3). */
+
+static void *take_block(size_t length, const char *file, int line)
+{
+    (void)file, (void)line;
+    return length > 0 ? block_lists_take(length) : NULL;
+}
+
+static void *resize_block(void *memory, size_t length, const char *file, int line)
+{
+    (void)file, (void)line;
+    return block_lists_resize(memory, length);
+}
+
+static void give_block(void *memory, const char *file, int line)
+{
+    (void)file, (void)line;
+    block_lists_give(memory);
+}
+
 int main(int argc, char **argv)
 {
     char **words = process_title_prepare(argc, argv);
@@ -186,7 +207,8 @@ int main(int argc, char **argv)
     action = options_parse(&options, argc, words, stderr);
     events_find_journal();
     events_begin_report();
-    free_lists_use();
+    if (block_lists_begin())
+        CRYPTO_set_mem_functions(take_block, resize_block, give_block);
     switch (action) {
     case OPTIONS_RUN:
     case OPTIONS_CHECK:

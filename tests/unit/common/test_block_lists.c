@@ -1,19 +1,17 @@
-/* Lists of freed blocks, as OpenSSL uses them: what a thread frees is what it allocates next. */
-#include "daemon/tls/free_lists.h"
-
+/* Lists of freed blocks: what a thread frees is what it allocates next. */
 #include "common/block_lists.h"
 
 #include "tests/test.h"
 #include "tests/unit/wrapped.h"
 
 #include <malloc.h>
-#include <openssl/crypto.h>
 #include <pthread.h>
 #include <string.h>
 
 enum { KEPT_BYTES_MAX = 1024 * 1024, LARGE = 16 * 1024, LARGEST = 22152, BLOCKS = 200 };
 
-static _Thread_local int allocated, freed; /* calls of the library's functions */
+static bool lists_are_used;
+static _Thread_local int allocated, freed; /* calls of the C library */
 
 void *__wrap_malloc(size_t size)
 {
@@ -29,12 +27,8 @@ void __wrap_free(void *memory)
 
 static int use_lists(void **state)
 {
-    void *probe;
-
     (void)state;
-    free_lists_use();
-    probe = OPENSSL_malloc(1);
-    OPENSSL_free(probe);
+    lists_are_used = block_lists_begin();
     return 0;
 }
 
@@ -43,12 +37,7 @@ const struct test_fixture test_group_fixture = {use_lists, NULL};
 /* With AddressSanitizer there are no lists. */
 static void skip_without_lists(void)
 {
-    int before;
-
-    OPENSSL_free(OPENSSL_malloc(1));
-    before = freed;
-    OPENSSL_free(OPENSSL_malloc(1));
-    if (allocated == 0 || freed != before)
+    if (!lists_are_used)
         skip();
 }
 
@@ -59,20 +48,20 @@ TEST(next_allocation_of_a_size_is_the_block_freed_last)
     skip_without_lists();
     for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         size_t length = lengths[i];
-        void *first = OPENSSL_malloc(length), *second = OPENSSL_malloc(length);
+        void *first = block_lists_take(length), *second = block_lists_take(length);
         int before;
 
         assert_true(malloc_usable_size(first) >= length);
         assert_int_equal((uintptr_t)first % 16, 0);
         memset(first, 1, length);
-        OPENSSL_free(second);
-        OPENSSL_free(first);
+        block_lists_give(second);
+        block_lists_give(first);
         before = allocated;
-        assert_ptr_equal(OPENSSL_malloc(length), first);
-        assert_ptr_equal(OPENSSL_malloc(length), second);
+        assert_ptr_equal(block_lists_take(length), first);
+        assert_ptr_equal(block_lists_take(length), second);
         assert_int_equal(allocated, before);
-        OPENSSL_free(first);
-        OPENSSL_free(second);
+        block_lists_give(first);
+        block_lists_give(second);
     }
 }
 
@@ -80,22 +69,27 @@ TEST(block_that_grew_serves_only_what_fits)
 {
     skip_without_lists();
     for (size_t length = 1; length < 30000; length = length * 3 / 2 + 1) {
-        unsigned char *memory = OPENSSL_malloc(10);
+        unsigned char *memory = block_lists_take(10);
 
-        memory = OPENSSL_realloc(memory, length);
+        memory = block_lists_resize(memory, length);
         memory[length - 1] = 1;
-        OPENSSL_free(memory);
-        memory = OPENSSL_malloc(length);
+        block_lists_give(memory);
+        memory = block_lists_take(length);
         assert_true(malloc_usable_size(memory) >= length);
-        OPENSSL_free(memory);
+        block_lists_give(memory);
     }
 }
 
-TEST(no_bytes_are_no_block)
+TEST(resize_to_no_bytes_frees_the_block)
 {
-    assert_null(OPENSSL_malloc(0));
-    assert_null(OPENSSL_realloc(OPENSSL_malloc(10), 0));
-    OPENSSL_free(NULL);
+    void *block;
+
+    skip_without_lists();
+    block = block_lists_take(10);
+    assert_null(block_lists_resize(block, 0));
+    assert_ptr_equal(block_lists_take(10), block);
+    block_lists_give(block);
+    block_lists_give(NULL);
 }
 
 TEST(block_of_many_elements_is_zeroed)
@@ -122,14 +116,14 @@ TEST(thread_keeps_a_limited_number_of_bytes)
 
     skip_without_lists();
     for (int i = 0; i < BLOCKS; i++)
-        block[i] = OPENSSL_malloc(LARGE);
+        block[i] = block_lists_take(LARGE);
     before = freed;
     for (int i = 0; i < BLOCKS; i++)
-        OPENSSL_free(block[i]);
+        block_lists_give(block[i]);
     assert_true(freed - before >= BLOCKS - KEPT_BYTES_MAX / LARGE);
     before = freed;
-    OPENSSL_free(OPENSSL_malloc(100)); /* other sizes have their turn */
-    OPENSSL_free(OPENSSL_malloc(100));
+    block_lists_give(block_lists_take(100)); /* the lists begin again */
+    block_lists_give(block_lists_take(100));
     assert_int_equal(freed, before);
 }
 
@@ -156,7 +150,7 @@ static void *free_passed(void *argument)
 
     pthread_setspecific(last_words, passed);
     for (int i = 0; i < BLOCKS; i++)
-        OPENSSL_free(passed->block[i]);
+        block_lists_give(passed->block[i]);
     assert_int_equal(freed, 0);
     return NULL;
 }
@@ -169,7 +163,7 @@ TEST(blocks_kept_by_a_thread_end_with_it)
     skip_without_lists();
     assert_int_equal(pthread_key_create(&last_words, note_freed), 0);
     for (int i = 0; i < BLOCKS; i++)
-        passed.block[i] = OPENSSL_malloc(100 + (size_t)i);
+        passed.block[i] = block_lists_take(100 + (size_t)i);
     assert_int_equal(pthread_create(&thread, NULL, free_passed, &passed), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(passed.freed, BLOCKS);
