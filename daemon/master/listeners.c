@@ -108,6 +108,17 @@ static uint32_t minimum_rows(const struct listeners *listeners)
     return least;
 }
 
+/* The largest number of rows of any address that is not shared. */
+static uint32_t maximum_rows(const struct listeners *listeners)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (!listeners->address[i]->shared && listeners->address[i]->rows > most)
+            most = listeners->address[i]->rows;
+    return most;
+}
+
 static int grow_to(struct listeners *listeners, uint32_t count)
 {
     for (uint32_t row = minimum_rows(listeners); row < count; row++)
@@ -531,23 +542,24 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
 
 /* Assignment to workers */
 
-static int make_assign_room(struct listener_assign *assign, uint32_t count)
+/* Makes room for WANTED owners. Returns 0, or -1: out of memory. */
+static int reserve_owners(uint32_t **owner, uint32_t *count, uint32_t wanted)
 {
-    uint32_t *owner;
+    uint32_t *larger;
 
-    if (count <= assign->count)
+    if (wanted <= *count)
         return 0;
-    owner = realloc(assign->owner, count * sizeof(*owner));
-    if (owner == NULL)
+    larger = realloc(*owner, wanted * sizeof(*larger));
+    if (larger == NULL)
         return -1;
-    assign->owner = owner;
-    while (assign->count < count)
-        owner[assign->count++] = LISTENER_UNASSIGNED;
+    *owner = larger;
+    while (*count < wanted)
+        larger[(*count)++] = LISTENER_UNASSIGNED;
     return 0;
 }
 
-static const struct listener_target *find_target(const struct listener_target *targets,
-                                                 uint32_t count, uint32_t worker)
+static struct listener_target *find_target(struct listener_target *targets, uint32_t count,
+                                           uint32_t worker)
 {
     for (uint32_t i = 0; i < count; i++)
         if (targets[i].worker == worker)
@@ -555,29 +567,63 @@ static const struct listener_target *find_target(const struct listener_target *t
     return NULL;
 }
 
-int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
-                           const struct listener_target *targets, uint32_t count)
+/* Each target keeps its first rows, up to its share; those with the fewest get the others. */
+static void choose_row_owners(struct listener_assign *assign, uint32_t rows,
+                              struct listener_target *targets, uint32_t count)
 {
-    uint32_t sockets = listeners_count(listeners);
+    uint32_t share = rows / count, remainder = rows % count;
 
-    if (make_assign_room(assign, sockets) != 0)
+    for (uint32_t i = 0; i < count; i++)
+        targets[i].rows = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        struct listener_target *target = find_target(targets, count, assign->row_owner[i]);
+
+        if (target != NULL && target->rows < share + (remainder > 0)) {
+            remainder -= target->rows == share;
+            target->rows++;
+        } else {
+            assign->row_owner[i] = LISTENER_UNASSIGNED;
+        }
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        struct listener_target *fewest = targets;
+
+        if (assign->row_owner[i] != LISTENER_UNASSIGNED)
+            continue;
+        for (uint32_t j = 1; j < count; j++)
+            if (targets[j].rows < fewest->rows)
+                fewest = &targets[j];
+        fewest->rows++;
+        assign->row_owner[i] = fewest->worker;
+    }
+}
+
+int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
+                           struct listener_target *targets, uint32_t count)
+{
+    uint32_t sockets = listeners_count(listeners), rows = maximum_rows(listeners);
+
+    if (reserve_owners(&assign->owner, &assign->count, sockets) != 0 ||
+        reserve_owners(&assign->row_owner, &assign->row_count, rows) != 0)
         return -1;
-    for (uint32_t i = 0; i < sockets && count > 0; i++) {
+    if (count == 0)
+        return 0;
+    choose_row_owners(assign, rows, targets, count);
+    for (uint32_t i = 0; i < sockets; i++) {
         const struct message_listen_socket message = {i, listeners_row(listeners, i),
                                                       listeners_opening(listeners, i)};
         int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
-        const struct listener_target *to = &targets[message.row % count];
+        uint32_t owner = fd >= 0 ? assign->row_owner[message.row] : LISTENER_UNASSIGNED;
+        const struct listener_target *to = find_target(targets, count, owner);
         const struct listener_target *from = find_target(targets, count, assign->owner[i]);
 
-        if (fd < 0)
-            assign->owner[i] = LISTENER_UNASSIGNED;
-        if (fd < 0 || to == from)
+        assign->owner[i] = owner;
+        if (to == NULL || to == from)
             continue;
         channel_send(to->commands, MESSAGE_LISTEN_SOCKET_ADD, &message, sizeof(message), fd, false);
         if (from != NULL)
             channel_send(from->commands, MESSAGE_LISTEN_SOCKET_DROP, &message, sizeof(message), -1,
                          false);
-        assign->owner[i] = to->worker;
     }
     return 0;
 }

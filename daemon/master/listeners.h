@@ -132,27 +132,30 @@ void listeners_withdraw(const struct listeners *listeners);
 bool listeners_is_ours(const struct listeners *listeners, uint32_t id);
 
 /*
- * Assignment of listen sockets to workers: row i belongs to target i modulo their number. A socket
- * that moves is sent to its new worker before the old one drops it, so that some worker always
- * accepts from it.
+ * Assignment of listen sockets to workers. Each worker owns an equal share of the rows, and keeps as
+ * many of its rows as possible when others come and go. A socket that moves is sent to its new worker
+ * before the old one drops it, so that some worker always accepts from it.
  */
 
 /* A worker that listen sockets are assigned to. */
 struct listener_target {
     uint32_t worker;          /* slot */
     struct channel *commands; /* borrowed during the call */
+    uint32_t rows;            /* that it owns; listener_assign_update() sets it */
 };
 
+/* An owner is a worker's slot, or LISTENER_UNASSIGNED. */
 struct listener_assign {
-    uint32_t *owner; /* [count] by socket number: a worker's slot, or LISTENER_UNASSIGNED */
-    uint32_t count;
+    uint32_t *row_owner; /* [row_count] */
+    uint32_t *owner;     /* [count] by socket number */
+    uint32_t row_count, count;
 };
 
 enum { LISTENER_UNASSIGNED = UINT32_MAX };
 
-/* Assigns every socket to one of TARGETS. Returns 0, or -1: out of memory. */
+/* Assigns every row to one of TARGETS. Returns 0, or -1: out of memory. */
 int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
-                           const struct listener_target *targets, uint32_t count);
+                           struct listener_target *targets, uint32_t count);
 
 /*
  * Records that WORKER does not have the socket ID, or any socket. Returns false if no socket was

@@ -226,7 +226,8 @@ static uint32_t list_targets(const struct workers *workers, worker_test *test,
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (test(workers, &workers->worker[i]))
-            targets[found++] = (struct listener_target){i, workers->worker[i].commands};
+            targets[found++] =
+                (struct listener_target){.worker = i, .commands = workers->worker[i].commands};
     return found;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORKERS = 2, ROWS = 4, LOG_MAX = 64 };
+enum { WORKERS = 3, ROWS = 4, LOG_MAX = 64 };
 
 /* A worker's end of its channel. */
 struct end {
@@ -89,9 +89,13 @@ const struct test_fixture test_group_fixture = {set_up, tear_down};
 
 /* Assigns to the first COUNT workers and compares what each of them receives. */
 static void expect_update(struct listener_assign *assign, uint32_t count, const char *first,
-                          const char *second)
+                          const char *second, const char *third)
 {
-    const struct listener_target targets[WORKERS] = {{0, ends[0].sender}, {1, ends[1].sender}};
+    struct listener_target targets[WORKERS] = {
+        {.worker = 0, .commands = ends[0].sender},
+        {.worker = 1, .commands = ends[1].sender},
+        {.worker = 2, .commands = ends[2].sender},
+    };
 
     assert_int_equal(listener_assign_update(assign, listeners, targets, count), 0);
     for (int i = 0; i < WORKERS; i++) {
@@ -100,33 +104,46 @@ static void expect_update(struct listener_assign *assign, uint32_t count, const 
     }
     assert_string_equal(ends[0].log, first);
     assert_string_equal(ends[1].log, second);
+    assert_string_equal(ends[2].log, third);
 }
 
 TEST(rows_are_spread_over_the_workers)
 {
     struct listener_assign assign = {0};
 
-    expect_update(&assign, 2, "+0 +2", "+1 +3");
-    expect_update(&assign, 2, "", ""); /* nothing moves twice */
+    expect_update(&assign, 2, "+0 +2", "+1 +3", "");
+    expect_update(&assign, 2, "", "", ""); /* nothing moves twice */
     listener_assign_free(&assign);
 }
 
-TEST(second_worker_takes_over_half_of_the_sockets)
+TEST(another_worker_takes_over_only_its_share)
 {
     struct listener_assign assign = {0};
 
-    expect_update(&assign, 1, "+0 +1 +2 +3", "");
-    expect_update(&assign, 2, "-1 -3", "+1 +3");
+    expect_update(&assign, 1, "+0 +1 +2 +3", "", "");
+    expect_update(&assign, 2, "-2 -3", "+2 +3", "");
+    expect_update(&assign, 3, "", "-3", "+3");
     listener_assign_free(&assign);
 }
 
-TEST(sockets_of_a_dead_worker_go_to_the_other)
+TEST(sockets_of_a_dead_worker_go_to_the_others)
 {
     struct listener_assign assign = {0};
 
-    expect_update(&assign, 2, "+0 +2", "+1 +3");
-    listener_assign_remove_worker(&assign, 1);
-    expect_update(&assign, 1, "+1 +3", "");
+    expect_update(&assign, 3, "+0 +3", "+1", "+2");
+    listener_assign_remove_worker(&assign, 2);
+    expect_update(&assign, 2, "", "+2", "");
+    expect_update(&assign, 3, "-3", "", "+3");
+    listener_assign_free(&assign);
+}
+
+TEST(sockets_of_a_worker_that_starts_again_in_its_slot_are_sent_again)
+{
+    struct listener_assign assign = {0};
+
+    expect_update(&assign, 2, "+0 +2", "+1 +3", "");
+    listener_assign_remove_worker(&assign, 0);
+    expect_update(&assign, 2, "+0 +2", "", "");
     listener_assign_free(&assign);
 }
 
@@ -134,10 +151,10 @@ TEST(lost_socket_is_sent_again)
 {
     struct listener_assign assign = {0};
 
-    expect_update(&assign, 2, "+0 +2", "+1 +3");
+    expect_update(&assign, 2, "+0 +2", "+1 +3", "");
     assert_true(listener_assign_remove(&assign, 1, 0)); /* not its socket: ignored */
     assert_true(listener_assign_remove(&assign, 0, 2));
     assert_false(listener_assign_remove(&assign, 0, 100));
-    expect_update(&assign, 2, "+2", "");
+    expect_update(&assign, 2, "+2", "", "");
     listener_assign_free(&assign);
 }
