@@ -199,7 +199,8 @@ static void discard_connection(struct connection *connection, const struct worke
     connection_delete(connection);
 }
 
-int connection_shutdown(struct connection *connection)
+/* Closes our side: the client receives an end after the last response. */
+static int shut_down_connection(struct connection *connection)
 {
     if (connection->tls != NULL)
         transport_tls_end(connection);
@@ -271,7 +272,7 @@ void connections_close(struct event_loop *loop, bool only_idle)
 
 void connection_linger(struct connection *connection)
 {
-    if (!connection->client.linger_wanted || connection_shutdown(connection) != 0) {
+    if (!connection->client.linger_wanted || shut_down_connection(connection) != 0) {
         connection_close(connection);
         return;
     }
@@ -328,8 +329,9 @@ static bool must_hand_over(const struct connection *connection)
     return false;
 }
 
-void connection_hand_over(struct connection *connection, uint32_t destination,
-                          enum move_reason reason)
+/* To DESTINATION (enum, or a thread). No offload job refers to CONNECTION. */
+static void hand_over_connection(struct connection *connection, uint32_t destination,
+                                 enum move_reason reason)
 {
     static const enum metric counters[] = {
         [MOVE_LEAVING] = METRIC_connections_moved_leaving,
@@ -357,7 +359,7 @@ bool connection_apply_mode(struct connection *connection)
         return true;
     }
     if (must_hand_over(connection)) {
-        connection_hand_over(connection, DESTINATION_ANY, MOVE_LEAVING);
+        hand_over_connection(connection, DESTINATION_ANY, MOVE_LEAVING);
         return true;
     }
     if (mode == THREAD_STOPPING && connection_is_idle(connection)) {
@@ -412,7 +414,7 @@ static void give_active_connections(struct event_loop *loop, const struct give *
             due += connection_is_active(connection) ? wanted : 0;
             if (due >= active && may_be_given(connection, give->destination)) {
                 due -= active;
-                connection_hand_over(connection, give->destination, give->reason);
+                hand_over_connection(connection, give->destination, give->reason);
             }
             connection = before;
         }
@@ -431,7 +433,7 @@ static uint32_t give_idle_connections(struct event_loop *loop, const struct give
             struct connection *next = TAILQ_NEXT(connection, link);
 
             if (may_be_given(connection, give->destination)) {
-                connection_hand_over(connection, give->destination, give->reason);
+                hand_over_connection(connection, give->destination, give->reason);
                 left--;
             }
             connection = next;
@@ -520,7 +522,8 @@ void connection_adopt_arrival(struct mailbox_item *item, void *receiver)
         shed_ask(loop, SHORTAGE_MEMORY);
 }
 
-void connections_refuse(struct event_loop *loop, struct arrival *dropped)
+/* Answers 503 to the connections that the queue has dropped, linked by item.next. */
+static void refuse_connections(struct event_loop *loop, struct arrival *dropped)
 {
     struct mailbox_item *item = dropped != NULL ? &dropped->item : NULL;
 
@@ -565,7 +568,7 @@ bool connection_enqueue(struct event_loop *loop, int fd,
     memcpy(arrival->address, address, sizeof(arrival->address));
     if (connection_queue_wants_size(loop->queue))
         arrival_find_size(arrival, loop->protocol, loop->context.worker);
-    connections_refuse(loop, connection_queue_put(loop->queue, arrival, loop->context.loop_now_ns));
+    refuse_connections(loop, connection_queue_put(loop->queue, arrival, loop->context.loop_now_ns));
     return true;
 }
 

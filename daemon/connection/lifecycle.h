@@ -61,9 +61,6 @@ bool connection_begin(struct connection *connection);
  */
 void connection_adopt_arrival(struct mailbox_item *item, void *receiver);
 
-/* Answers 503 to the connections that the queue has dropped, linked by item.next. An acceptor. */
-void connections_refuse(struct event_loop *loop, struct arrival *dropped);
-
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);
 
@@ -82,11 +79,6 @@ void connection_abandon(struct connection *connection);
 bool connection_close_abandoned(struct connection *connection);
 
 /*
- * Closes our side: the client receives an end after the last response. Returns 0, or -1 with errno.
- */
-int connection_shutdown(struct connection *connection);
-
-/*
  * Closes after the last response. If the client may still be sending, closing would reset the
  * connection and the response might be lost (RFC 9112 section 9.6): then shuts down only our side
  * and continues to read.
@@ -102,10 +94,6 @@ struct connection *connection_become(struct connection *connection,
 
 /* True if no response is unsent, no request incomplete, and no offload job refers to it. */
 bool connection_is_between_requests(const struct connection *connection);
-
-/* Hands over CONNECTION, to which no offload job refers, to DESTINATION (enum, or a thread). */
-void connection_hand_over(struct connection *connection, uint32_t destination,
-                          enum move_reason reason);
 
 /* Hands over, closes or drains CONNECTION if the thread's mode requires that; true if it did. */
 bool connection_apply_mode(struct connection *connection);

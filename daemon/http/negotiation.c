@@ -15,7 +15,8 @@ struct span qvalue_cut(struct span *text, char separator)
     return http_trim(piece);
 }
 
-int qvalue_read(struct span text)
+/* Parses a weight, in thousandths: "0.123" is 123, "1" is 1000; -1: malformed. */
+static int read_qvalue(struct span text)
 {
     int value = 0;
     int place = 1000;
@@ -59,7 +60,7 @@ static int media_range_weight(struct span parameters)
         struct span name = qvalue_cut(&parameter, '=');
 
         if (span_is_nocase(name, SPAN("q")))
-            return qvalue_read(parameter);
+            return read_qvalue(parameter);
     }
     return 1000;
 }
@@ -115,7 +116,7 @@ static int read_weight(struct span parameters)
     if (parameters.length < name.length ||
         !span_is_nocase((struct span){parameters.start, name.length}, name))
         return -1;
-    return qvalue_read(
+    return read_qvalue(
         (struct span){parameters.start + name.length, parameters.length - name.length});
 }
 

@@ -15,9 +15,6 @@
 /* Removes the text before the first SEPARATOR from *TEXT; returns it without surrounding blanks. */
 struct span qvalue_cut(struct span *text, char separator);
 
-/* Parses a weight, in thousandths: "0.123" is 123, "1" is 1000; -1: malformed. */
-int qvalue_read(struct span text);
-
 /*
  * The weight of the media type TYPE/SUBTYPE, 0 to 1000: that of the most specific range that
  * matches. Without Accept it is 1000. Parameters of a range other than q are ignored.

@@ -48,7 +48,7 @@ static int open_pairs(struct pairs *pairs)
 
 /* Messages of a worker, each checked. One that breaks the protocol is compromised. */
 
-void worker_process_fault(void *owner, const char *what)
+static void on_worker_fault(void *owner, const char *what)
 {
     struct worker_process *worker = owner;
 
@@ -57,6 +57,22 @@ void worker_process_fault(void *owner, const char *what)
     metric_add(segment_master(&worker->master->segment)->metrics, METRIC_protocol_errors, 1);
     event_log(LEVEL_ERROR, "worker %u (pid %d) %s: killing it", worker->slot, worker->pid, what);
     worker_process_kill(worker, "broke the message protocol");
+}
+
+static const char *take_completed_command(struct worker_process *worker,
+                                          const struct message_command_done *message)
+{
+    struct workers *workers = &worker->master->workers;
+    uint64_t place = message->number % BROADCASTS_REMEMBERED;
+
+    if (message->number == 0 || message->number > workers->broadcasts)
+        return "completed an unknown command";
+    if (message->number > worker->broadcasts_done)
+        worker->broadcasts_done = message->number;
+    if (workers->broadcast[place].number == message->number)
+        workers->broadcast[place].affected += message->affected;
+    master_changed(worker->master);
+    return NULL;
 }
 
 static const char *take_threads(struct worker_process *worker,
@@ -97,10 +113,7 @@ static void on_worker_report(void *owner, int kind, const void *data, size_t len
         if (!supervisor_socket_lost(worker, lost->id))
             fault = "reported an unknown listen socket";
     } else if (kind == MESSAGE_COMMAND_DONE) {
-        if (workers_broadcast_reported(&worker->master->workers, worker, data))
-            master_changed(worker->master);
-        else
-            fault = "completed an unknown command";
+        fault = take_completed_command(worker, data);
     } else if (kind == MESSAGE_THREADS_RUNNING) {
         fault = take_threads(worker, data);
     } else if (kind == MESSAGE_CERTIFICATES_DONE) {
@@ -146,7 +159,7 @@ static int open_channels_to_worker(struct worker_process *worker, struct event_b
     const struct channel_owner commands = {.message = on_worker_report,
                                            .closed = child_ignore_closed,
                                            .drained = on_worker_drained,
-                                           .fault = worker_process_fault,
+                                           .fault = on_worker_fault,
                                            .owner = worker,
                                            .queue_max = QUEUED_BYTES_MAX};
     struct channel_owner connections = commands;
@@ -677,18 +690,6 @@ uint64_t workers_broadcast(struct workers *workers, enum worker_command what, ui
             channel_send(workers->worker[i].commands, MESSAGE_COMMAND, message,
                          sizeof(*message) + path_size, -1, false);
     return number;
-}
-
-bool workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
-                                const struct message_command_done *message)
-{
-    if (message->number == 0 || message->number > workers->broadcasts)
-        return false;
-    if (message->number > worker->broadcasts_done)
-        worker->broadcasts_done = message->number;
-    if (workers->broadcast[message->number % BROADCASTS_REMEMBERED].number == message->number)
-        workers->broadcast[message->number % BROADCASTS_REMEMBERED].affected += message->affected;
-    return true;
 }
 
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number)

@@ -86,12 +86,6 @@ void workers_free(struct workers *workers);
 /* Forks the worker. Returns 0, or -1 with errno and no process. */
 int worker_process_start(struct worker_process *worker);
 
-/*
- * A worker broke the protocol of messages: it is compromised, so it is killed. OWNER is a struct
- * worker_process.
- */
-void worker_process_fault(void *owner, const char *what);
-
 /* Sends SIGKILL, for a reason like "hung", and ignores its further messages. */
 void worker_process_kill(struct worker_process *worker, const char *reason);
 
@@ -242,13 +236,6 @@ void workers_send_tickets(const struct master *master);
  */
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path);
-
-/*
- * Records that WORKER has completed the broadcast in MESSAGE. Returns false if it was not sent this
- * broadcast.
- */
-bool workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
-                                const struct message_command_done *message);
 
 /* True if all workers except leaving ones have completed it. */
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number);

@@ -409,8 +409,13 @@ static void free_all(struct metrics *metrics)
     event_base_free(metrics->base);
 }
 
-int metrics_run(const struct metrics_setup *setup)
+/*
+ * Runs until the master closes its end of master_fd; then clients that have connected are answered
+ * for at most five seconds. Returns the exit status.
+ */
+static int run_metrics(void *argument)
 {
+    const struct metrics_setup *setup = argument;
     struct metrics metrics = {.setup = setup};
     int status = EXIT_FAILURE;
 
@@ -433,11 +438,6 @@ int metrics_run(const struct metrics_setup *setup)
 /* The master's side */
 
 #define LOG_INTERVAL_NS (60 * NS_PER_S)
-
-static int run_metrics(void *setup)
-{
-    return metrics_run(setup);
-}
 
 void metrics_process_start(struct metrics_process *process, struct metrics_setup *setup,
                            void (*after_fork)(void *context), void *context)

@@ -6,8 +6,8 @@
  *
  * The master starts it with the listen sockets, and restarts it if it dies or hangs. It reads
  * nothing from it but its signs of life, once a second: bytes, each a number of failed logins,
- * which are counted and logged at most once a minute. All but metrics_run() is for the master's
- * loop.
+ * which are counted and logged at most once a minute. The functions are for the
+ * master's loop.
  */
 #ifndef DAEMON_METRICS_H
 #define DAEMON_METRICS_H
@@ -31,12 +31,6 @@ struct metrics_setup {
      */
     int master_fd;
 };
-
-/*
- * Runs until the master closes its end of master_fd; then clients that have connected are answered
- * for at most five seconds. Returns the exit status. The caller has freed the master's event base.
- */
-int metrics_run(const struct metrics_setup *setup);
 
 struct metrics_process {
     struct child child; /* without channel */

@@ -4,7 +4,7 @@
  * (daemon/base/balance.h). Also gives connections to other workers, as the master orders.
  *
  *   look ──struct give──▶ giving thread ──connection──▶ main thread ──connection──▶ taking thread
- *                              └──struct give──▶ balancer_given()
+ *                              └──struct give──▶ deliver_given()
  *
  * It looks again only when all connections of the last look have arrived. The threads publish their
  * numbers of connections; their CPU time is the kernel's. The worker's main thread.
@@ -36,21 +36,8 @@ bool balancer_is_moving(const struct worker *worker)
 
 /* Orders */
 
-/* Without memory nothing is ordered: the next look tries again. */
-static void order_give(struct balancer *balancer, struct serving_thread *giver, struct give give)
-{
-    struct give *copy = malloc(sizeof(*copy));
-
-    if (copy == NULL)
-        return;
-    *copy = give;
-    copy->given = balancer_given;
-    balancer->gives++;
-    balancer->gives_away += give.destination == DESTINATION_MASTER;
-    mailbox_post(&giver->loop.mailbox, &copy->item, connections_give);
-}
-
-void balancer_given(struct mailbox_item *item, void *receiver)
+/* A thread has executed the order. */
+static void deliver_given(struct mailbox_item *item, void *receiver)
 {
     struct give *give = CONTAINER_OF(item, struct give, item);
     struct worker *worker = receiver;
@@ -63,6 +50,20 @@ void balancer_given(struct mailbox_item *item, void *receiver)
         worker_report_given(worker);
     if (worker->leaving || worker->stopping)
         worker_end_threads(worker);
+}
+
+/* Without memory nothing is ordered: the next look tries again. */
+static void order_give(struct balancer *balancer, struct serving_thread *giver, struct give give)
+{
+    struct give *copy = malloc(sizeof(*copy));
+
+    if (copy == NULL)
+        return;
+    *copy = give;
+    copy->given = deliver_given;
+    balancer->gives++;
+    balancer->gives_away += give.destination == DESTINATION_MASTER;
+    mailbox_post(&giver->loop.mailbox, &copy->item, connections_give);
 }
 
 bool balancer_gives_away(const struct balancer *balancer)

@@ -83,9 +83,6 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
 /* Call after all serving threads have ended. */
 void worker_context_close(struct worker_context *context);
 
-/* In the model thread: starts threads for connections that have none, up to the limit. */
-void worker_start_for_queue(struct worker *worker);
-
 /* Reports to the master when all connections that it ordered have been returned. */
 void worker_report_given(struct worker *worker);
 
@@ -186,9 +183,6 @@ uint32_t balancer_look(struct worker *worker);
 void balancer_give_away(struct worker *worker, const struct message_give *message);
 
 bool balancer_gives_away(const struct balancer *balancer);
-
-/* Delivers a struct give, which its thread has executed. */
-void balancer_given(struct mailbox_item *item, void *receiver);
 
 /* True while connections are on their way from one thread to another. */
 bool balancer_is_moving(const struct worker *worker);

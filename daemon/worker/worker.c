@@ -265,32 +265,11 @@ static enum thread_role next_role(const struct worker *worker)
     return worker->count == 0 ? THREAD_ACCEPTOR : THREAD_OF_POOL;
 }
 
-static void set_threads(struct worker *worker, const struct message_threads *message)
-{
-    uint32_t wanted = worker->starts_by_connection ? 1 : message->count, before = worker->count;
-
-    worker->limit = message->count;
-    if (!worker->starts_by_connection)
-        end_surplus_threads(worker, wanted, THREAD_MOVING);
-    while (worker->count < wanted && worker->count < worker->capacity &&
-           start_serving_thread(worker, next_role(worker)))
-        continue;
-    if (worker->count == 0)
-        _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
-    worker_listeners_assign(worker);
-    if (before != 0 && before != worker->count)
-        event_log(LEVEL_INFO, "worker %u: serving threads changed from %u to %u",
-                  worker->context.worker_slot, before - (worker->queue != NULL),
-                  worker->count - (worker->queue != NULL));
-    balancer_resized(&worker->balancer, before, worker->count);
-    balance(worker);
-    worker_start_for_queue(worker);
-    worker->resized = true;
-    report_resize(worker);
-}
-
-/* In the model thread. Only slots below the limit have memory, and the acceptor has the first. */
-void worker_start_for_queue(struct worker *worker)
+/*
+ * In the model thread: starts threads for connections that have none. Only slots below the limit
+ * have memory, and the acceptor has the first.
+ */
+static void start_for_queue(struct worker *worker)
 {
     uint32_t waiting;
 
@@ -311,13 +290,37 @@ void worker_start_for_queue(struct worker *worker)
     publish_thread_count(worker);
 }
 
+static void set_threads(struct worker *worker, const struct message_threads *message)
+{
+    uint32_t wanted = worker->starts_by_connection ? 1 : message->count, before = worker->count;
+
+    worker->limit = message->count;
+    if (!worker->starts_by_connection)
+        end_surplus_threads(worker, wanted, THREAD_MOVING);
+    while (worker->count < wanted && worker->count < worker->capacity &&
+           start_serving_thread(worker, next_role(worker)))
+        continue;
+    if (worker->count == 0)
+        _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
+    worker_listeners_assign(worker);
+    if (before != 0 && before != worker->count)
+        event_log(LEVEL_INFO, "worker %u: serving threads changed from %u to %u",
+                  worker->context.worker_slot, before - (worker->queue != NULL),
+                  worker->count - (worker->queue != NULL));
+    balancer_resized(&worker->balancer, before, worker->count);
+    balance(worker);
+    start_for_queue(worker);
+    worker->resized = true;
+    report_resize(worker);
+}
+
 static void deliver_queue_woken(struct mailbox_item *item, void *receiver)
 {
     struct worker *worker = receiver;
 
     (void)item;
     connection_queue_woken(worker->queue, &worker->waiter);
-    worker_start_for_queue(worker);
+    start_for_queue(worker);
 }
 
 /* The end */
@@ -642,7 +645,7 @@ void worker_thread_ended(struct mailbox_item *item, void *receiver)
     worker->slot_taken[thread->slot % worker->capacity] = false;
     thread_free(thread, true);
     balance(worker);
-    worker_start_for_queue(worker);
+    start_for_queue(worker);
     report_resize(worker);
     if (worker->leaving || worker->stopping)
         worker_end_threads(worker);
@@ -699,7 +702,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     worker_retry_arrival(worker);
     if (!event_pending(worker->balance, EV_TIMEOUT, NULL)) /* after a shortage of memory */
         balance(worker);
-    worker_start_for_queue(worker); /* again, after a thread could not start */
+    start_for_queue(worker); /* again, after a thread could not start */
     worker_relieve(worker);
     shortages_expire(&worker->context, now);
     offload_refill(worker->context.offload, now);

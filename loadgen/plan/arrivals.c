@@ -9,7 +9,8 @@ struct profile profile_constant(double value)
     return (struct profile){.step = {{0, value, value}}, .count = 1};
 }
 
-void profile_add(struct profile *profile, double begin_ns, double from, double to)
+/* Adds a step. Steps are added in order of BEGIN_NS, at most PROFILE_STEPS_MAX of them. */
+static void add_profile_step(struct profile *profile, double begin_ns, double from, double to)
 {
     profile->step[profile->count++] = (struct profile_step){begin_ns, from, to};
 }
@@ -149,8 +150,8 @@ static void add_ramp(struct profile *profile, const struct plan *plan, double va
     double end_ns = (double)(plan->ramp_ms * NS_PER_MS);
 
     if (plan->ramp_ms > 0)
-        profile_add(profile, 0, 0, value);
-    profile_add(profile, end_ns, value, value);
+        add_profile_step(profile, 0, 0, value);
+    add_profile_step(profile, end_ns, value, value);
 }
 
 /* The last stage never ends. */
@@ -159,7 +160,7 @@ static void add_stages(struct profile *profile, const struct plan *plan)
     double begin_ns = 0;
 
     for (size_t i = 0; i < plan->stage_count; i++) {
-        profile_add(profile, begin_ns, plan->stages[i].value, plan->stages[i].value);
+        add_profile_step(profile, begin_ns, plan->stages[i].value, plan->stages[i].value);
         begin_ns += (double)(plan->stages[i].duration_ms * NS_PER_MS);
     }
 }

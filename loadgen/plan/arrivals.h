@@ -28,9 +28,6 @@ struct profile {
 /* VALUE at all times. */
 struct profile profile_constant(double value);
 
-/* Adds a step. Steps must be added in order of BEGIN_NS, at most PROFILE_STEPS_MAX of them. */
-void profile_add(struct profile *profile, double begin_ns, double from, double to);
-
 double profile_at(const struct profile *profile, double time_ns);
 
 /* The profiles of a plan (--rate, --connections, --ramp, --stages), over all threads. */

@@ -71,7 +71,8 @@ int change_parse_line(const char *line, struct change *change, char *why, size_t
     return -1;
 }
 
-bool change_parse_key(char key, struct change *change)
+/* Returns false if KEY has no meaning. */
+static bool change_of_key(char key, struct change *change)
 {
     static const struct {
         char key;
@@ -223,7 +224,7 @@ static void on_key(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (read(fd, &key, 1) != 1)
         event_del(control->keys);
-    else if (change_parse_key(key, &change))
+    else if (change_of_key(key, &change))
         control->on_change(control->context, &change, NULL);
 }
 

@@ -39,9 +39,6 @@ struct change {
 /* Parses a line without its line end. Returns 0, or -1 with WHY. */
 int change_parse_line(const char *line, struct change *change, char *why, size_t size);
 
-/* Returns false if KEY has no meaning. */
-bool change_parse_key(char key, struct change *change);
-
 /* The help line for the keys. */
 #define CHANGE_KEYS_HELP "+ - load  C c connections  T t threads  q end"
 
