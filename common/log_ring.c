@@ -13,11 +13,8 @@ size_t log_ring_bytes(uint64_t capacity)
 uint64_t log_ring_capacity(size_t bytes)
 {
     uint64_t words = bytes < log_ring_bytes(0) ? 0 : (bytes - log_ring_bytes(0)) / sizeof(uint64_t);
-    uint64_t capacity = words > 0 ? 1 : 0;
 
-    while (capacity != 0 && capacity <= words / 2)
-        capacity *= 2;
-    return capacity;
+    return words > 0 ? UINT64_C(1) << (63 - __builtin_clzll(words)) : 0;
 }
 
 void log_ring_append(const struct log_ring *ring, const uint64_t *record, uint64_t count)

@@ -94,12 +94,15 @@ static void set_after(struct log_ring_cursor *cursor, uint64_t position)
     atomic_store_explicit(&cursor->after, position, memory_order_relaxed);
 }
 
-/* Moves each ring's cursor to the end of the batch; if DISCARDED, back to its start. */
+/* Moves each used ring's cursor to the end of the batch; if DISCARDED, back to its start. */
 static void move_cursors(struct access_log *log, bool discarded)
 {
     for (uint32_t i = 0; i < ring_count(log); i++) {
-        struct log_ring_cursor *cursor = cursor_at(log, i);
+        struct log_ring_cursor *cursor;
 
+        if (!segment_thread_reserved(log->segment, i))
+            continue;
+        cursor = cursor_at(log, i);
         if (discarded)
             set_after(cursor, cursor_position(cursor));
         else
