@@ -309,6 +309,8 @@ static void check_as_service(const char *unit_files, const char *properties, con
     assert_int_equal(unlink("systemctl"), 0);
 }
 
+#define AS_UNIT "# /lib/systemd/system/webserverd.service\n[Service]\n"
+
 TEST(check_as_service_names_what_the_service_cannot_open)
 {
     static const char *const faults[] = {
@@ -322,10 +324,11 @@ TEST(check_as_service_names_what_the_service_cannot_open)
         "note: checked without what webserverd.service has by ProtectHome=\n", "is valid", NULL};
     static const char *const no_credential[] = {
         "LoadCredential=a.key:/none: No such file or directory: the service does not start", NULL};
+    static const char *const no_path[] = {"LoadCredential=a.key: write NAME:/PATH", NULL};
+    static const char *const relative[] = {"LoadCredential=a.key:none: write NAME:/PATH", NULL};
     static const char *const no_user[] = {"webserverd.service: unknown user 'nobody-knows'", NULL};
     static const char *const no_capset[] = {"leaves out capset: the service does not start", NULL};
-    static const char missing[] = "# /lib/systemd/system/webserverd.service\n[Service]\n"
-                                  "LoadCredential=a.key:/none\nAmbientCapabilities=\n";
+    static const char missing[] = AS_UNIT "LoadCredential=a.key:/none\nAmbientCapabilities=\n";
     static const char daemon[] = "User=daemon\nGroup=\nDynamicUser=no\nPrivateUsers=no\n"
                                  "CapabilityBoundingSet=\nAmbientCapabilities=\n";
     static const char binds[] = "User=daemon\nAmbientCapabilities=cap_net_bind_service\n"
@@ -356,6 +359,10 @@ TEST(check_as_service_names_what_the_service_cannot_open)
                      "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=off",
                      EXIT_SUCCESS, good);
     check_as_service(missing, daemon, "-t -A -f good.ini", EXIT_FAILURE, no_credential);
+    check_as_service(AS_UNIT "LoadCredential=a.key\n", daemon, "-t -A -f good.ini", EXIT_FAILURE,
+                     no_path);
+    check_as_service(AS_UNIT "LoadCredential=a.key:none\n", daemon, "-t -A -f good.ini",
+                     EXIT_FAILURE, relative);
     check_as_service("", filtered, "-t -A -f good.ini", EXIT_FAILURE, no_capset);
     check_as_service("", "User=nobody-knows\n", "-t -A -f good.ini", EXIT_FAILURE, no_user);
     check("-A", OPTIONS_EXIT_USAGE, "", "webserverd: --as-service needs -t\ntry webserverd -h\n");
