@@ -336,7 +336,7 @@ TEST(check_as_service_names_what_the_service_cannot_open)
                                 "SystemCallFilter=capset read write\n";
     static const char filtered[] = "User=daemon\nAmbientCapabilities=cap_net_bind_service\n"
                                    "SystemCallFilter=read write\n";
-    char path[256], changed[1024];
+    char path[256], changed[1024], long_variable[6000];
 
     if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0)
         skip();
@@ -353,7 +353,8 @@ TEST(check_as_service_names_what_the_service_cannot_open)
              "%s# drop-in\n[Service]\nLoadCredential=\n"
              "LoadCredential = a.key:%s/localhost.key\nProtectHome=tmpfs\n",
              missing, path);
-    check_as_service(changed, binds,
+    snprintf(long_variable, sizeof(long_variable), "%sEnvironment=LONG=%05000d\n", binds, 0);
+    check_as_service(changed, long_variable,
                      "-t -A -f good.ini " TLS "/run/credentials/webserverd.service/a.key -o "
                      "server.run_dir=/none/run -o "
                      "server.listen=127.0.0.1:79,https://127.0.0.1:0 -o log.access=off",
