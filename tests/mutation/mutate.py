@@ -228,6 +228,8 @@ def ctest(build, *selection):
                           start_new_session=True) as process:
         try:
             failed = next((found.group(1) for line in process.stdout if (found := FAILED.search(line))), None)
+            if not failed and process.wait() != 0:
+                give_up(f"'{' '.join(command)}' ended with status {process.returncode}, without a failed test")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
