@@ -317,6 +317,30 @@ TEST(latency_is_that_of_the_last_sample)
     json_decref(event);
 }
 
+TEST(history_has_complete_samples_only)
+{
+    char *response;
+    json_t *history, *samples;
+
+    for (uint64_t number = 0; number < 4; number++) {
+        struct segment_sample *sample = segment_sample(&segment, number);
+
+        atomic_store(&sample->time_ns, (number + 1) * NS_PER_S);
+        /* the third is being written, the fourth is an older one */
+        atomic_store(&sample->number, number < 2 ? number + 1 : number == 2 ? 0 : number);
+    }
+    atomic_store(&segment_master(&segment)->history_next, 4);
+    response = response_to_status("GET /history.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 200);
+    history = json_loads(body_of(response), 0, NULL);
+    samples = json_object_get(history, "samples");
+    assert_int_equal(json_array_size(samples), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(json_integer_value(json_array_get(json_array_get(samples, i), 0)),
+                         1000 * (i + 1));
+    json_decref(history);
+    free(response);
+}
+
 static void use_thread(uint32_t slot, uint32_t worker, uint32_t thread)
 {
     assert_int_equal(segment_reserve_thread(&segment, slot), 0);
