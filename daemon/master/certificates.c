@@ -281,7 +281,8 @@ static void start_renewing(struct master *master)
     struct certificates *certificates = &master->certificates;
 
     if (certificates->pending && clock_monotonic_ns() >= certificates->next_load_ns &&
-        listeners_need_tls(master->listeners) && certificates_renew(master)) {
+        !reload_must_wait(master) && listeners_need_tls(master->listeners) &&
+        certificates_renew(master)) {
         certificates->loading = true;
         certificates->again = false;
     }

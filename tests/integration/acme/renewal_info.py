@@ -1,4 +1,5 @@
 """The authority suggests when to renew (RFC 9773)."""
+import contextlib
 import json
 import time
 
@@ -75,6 +76,22 @@ def windows_that_are_always_over_do_not_mean_many_orders(bench):
               "the plan for the second")
         expect(plan(server)["next_attempt"] > time.time() + 3000, True, "a delay before the third")
         expect(len(authority.orders), 2, "orders")
+
+
+@test
+def certificate_that_waits_for_its_check_is_not_used_by_a_stop(bench):
+    """The second one waits for 5 s. Meanwhile a stop begins, which waits for a client that does not read."""
+    authority = bench.authority()
+    authority.windows = {"": (-2 * DAY, -1 * DAY)}
+    authority.check_after_s = 1
+    with open(bench.site / "large.bin", "wb") as file:
+        file.truncate(64 << 20)
+    with bench.start(authority, acme__retry="1h", workers__drain_timeout="8s") as server:
+        with contextlib.closing(server.raw(server.plain_port)) as client:
+            client.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            client.recv(1)
+            server.await_event("the authority suggests renewal between", 2)
+            server.control("stop")
 
 
 @test
