@@ -11,8 +11,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The maximum duration of a trial that is repeated because it had too few responses. */
-enum { LENGTHENED_MOST_MS = 10000 };
+/*
+ * A trial with too few responses is repeated with a longer duration, up to a maximum; with that some
+ * times more, because the machine may stall.
+ */
+enum { LENGTHENED_MOST_MS = 10000, REPEATED_MOST = 3 };
 
 /* Even, so that the order of the points alternates. */
 enum { ADDED_ROUNDS = 2 };
@@ -41,6 +44,7 @@ struct series_run {
     struct point *point; /* the current one */
     enough_responses *enough;
     bool last_was_too_short;
+    uint32_t repeated; /* trials in a row that could not be longer */
     size_t all_trials, done_trials;
     struct segment_reader reader; /* the segment of its server, if attached */
     bool attached;
@@ -232,14 +236,18 @@ static int make_ready(struct series_run *run)
 }
 
 /*
- * Triples the duration of the trials of POINT. Returns false if that exceeds LENGTHENED_MOST_MS, or
- * if they have no duration.
+ * Triples the duration of the trials of the current point, if that is within LENGTHENED_MOST_MS.
+ * Returns false if the last one is not to be repeated.
  */
-static bool lengthen(struct point *point)
+static bool lengthen(struct series_run *run)
 {
-    if (point->plan.duration_ms == 0 || point->plan.duration_ms * 3 > LENGTHENED_MOST_MS)
+    uint64_t *duration_ms = &run->point->plan.duration_ms;
+
+    if (*duration_ms == 0 || *duration_ms > LENGTHENED_MOST_MS)
         return false;
-    point->plan.duration_ms *= 3;
+    if (*duration_ms * 3 > LENGTHENED_MOST_MS)
+        return run->repeated++ < REPEATED_MOST;
+    *duration_ms *= 3;
     return true;
 }
 
@@ -248,7 +256,7 @@ static int prepare_trial(void *context, size_t index, char *why, size_t size)
     struct series_run *run = context;
 
     run->point = &run->points[index];
-    if (run->last_was_too_short && !lengthen(run->point)) {
+    if (run->last_was_too_short && !lengthen(run)) {
         snprintf(why, size, "%s: too few responses; use a longer --duration", run->point->label);
         return -1;
     }
@@ -313,6 +321,8 @@ static bool is_long_enough(void *context, size_t index, const struct measures *m
 
     run->last_was_too_short =
         !run->enough(point, measures) || (point->complete != NULL && !point->complete(point));
+    if (!run->last_was_too_short)
+        run->repeated = 0;
     return !run->last_was_too_short;
 }
 
