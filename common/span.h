@@ -14,6 +14,11 @@ struct span {
 
 #define SPAN(literal) ((struct span){(literal), sizeof(literal) - 1})
 
+static inline struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
 /* The start of an empty span may be NULL, which memcmp() and strncasecmp() do not take. */
 static inline bool span_is(struct span span, struct span other)
 {
@@ -31,12 +36,13 @@ static inline bool span_is_nocase(struct span span, struct span other)
 /* SPAN without the blanks and tabs at its ends. */
 static inline struct span span_trim(struct span span)
 {
-    while (span.length > 0 && (span.start[0] == ' ' || span.start[0] == '\t'))
-        span = (struct span){span.start + 1, span.length - 1};
-    while (span.length > 0 &&
-           (span.start[span.length - 1] == ' ' || span.start[span.length - 1] == '\t'))
-        span.length--;
-    return span;
+    const char *start = span.start, *end = start + span.length;
+
+    while (start < end && (*start == ' ' || *start == '\t'))
+        start++;
+    while (start < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    return (struct span){start, (size_t)(end - start)};
 }
 
 #endif

@@ -271,9 +271,9 @@ static int find_authorized_name(const struct order *order, const json_t *authori
 
         if (wildcard && name.length > 2 && name.start[0] == '*')
             rest = (struct span){name.start + 2, name.length - 2};
-        if (value[0] == '\0' ? part != number
-                             : (wildcard != (name.start[0] == '*') ||
-                                !span_is_nocase(rest, (struct span){value, strlen(value)})))
+        if (value[0] == '\0'
+                ? part != number
+                : (wildcard != (name.start[0] == '*') || !span_is_nocase(rest, span_of(value))))
             continue;
         found->part = part;
         snprintf(found->text, sizeof(found->text), "%.*s", (int)name.length, name.start);

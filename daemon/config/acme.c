@@ -172,7 +172,7 @@ static int add_certificate_name(struct config_words *names, struct span name)
 /* The number of the host with NAME, from 1; 0: none. */
 static size_t host_with_name(const struct config *config, const char *name)
 {
-    struct span wanted = {name, strlen(name)};
+    struct span wanted = span_of(name);
 
     for (size_t i = 0; i < config->host_count; i++)
         for (size_t k = 0; k < config->hosts[i].name_count; k++)
@@ -260,7 +260,7 @@ static char *default_state_dir(void)
 void config_acme_complete(struct config_draft *draft)
 {
     struct config *config = draft->config;
-    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
+    struct span name = span_of(config->acme_hosts), rest;
     bool listed = name.length > 0;
     int failed = 0;
 
@@ -284,8 +284,7 @@ void config_acme_complete(struct config_draft *draft)
         for (size_t k = 0; k < host->name_count && failed == 0; k++)
             if (!host->given[HOST_KEY_certificate] &&
                 why_not_public(config, host->names[k]) == NULL)
-                failed = add_certificate_name(
-                    &config->acme_names, (struct span){host->names[k], strlen(host->names[k])});
+                failed = add_certificate_name(&config->acme_names, span_of(host->names[k]));
     }
     if (failed != 0 || join_certificate_names(config) != 0)
         config_report_error(&draft->report, &draft->set_at[KEY_acme_hosts], "", "out of memory");
@@ -352,7 +351,7 @@ static void check_certificate_names(struct config_draft *draft)
 {
     const struct config *config = draft->config;
     const struct config_place *place = &draft->set_at[KEY_acme_hosts];
-    struct span name = {config->acme_hosts, strlen(config->acme_hosts)}, rest;
+    struct span name = span_of(config->acme_hosts), rest;
 
     for (; name.length > 0; name = rest) {
         config_section_split(&name, &rest);
@@ -508,7 +507,7 @@ void config_acme_check(struct config_draft *draft)
 static void describe_host(const struct config *config, const struct config_host *host, FILE *out)
 {
     for (size_t k = 0; k < host->name_count; k++) {
-        struct span name = {host->names[k], strlen(host->names[k])};
+        struct span name = span_of(host->names[k]);
         const char *why = host->given[HOST_KEY_certificate]
                               ? "its [host] has a certificate"
                               : why_not_public(config, host->names[k]);

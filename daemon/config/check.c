@@ -445,7 +445,7 @@ static void check_metrics_addresses(struct config_draft *draft)
 {
     const struct config_addresses *listen = &draft->config->metrics_listen;
     const char *names = draft->config->metrics_hosts;
-    struct span name = {names, strlen(names)}, rest;
+    struct span name = span_of(names), rest;
 
     for (size_t i = 0; i < listen->count && !draft->faulty[KEY_metrics_listen]; i++)
         if (listen->item[i].tls || listen->item[i].address.ss_family == AF_UNIX)

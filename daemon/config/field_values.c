@@ -7,11 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 /* The next element of the list *TEXT, without blanks around it; *TEXT becomes the rest. */
 static struct span next_element(const char **text, char separator)
 {

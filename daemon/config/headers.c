@@ -78,7 +78,7 @@ static struct argument argument_of(const struct config_entry *entry)
 static bool argument_is(const struct config_header *header, const struct argument *argument)
 {
     return header->always == argument->always && strcmp(argument->path.text, header->scope) == 0 &&
-           span_is_nocase(argument->host, (struct span){header->host, strlen(header->host)});
+           span_is_nocase(argument->host, span_of(header->host));
 }
 
 /* The index of ENTRY's field among the lines; header_count if it is new. */
@@ -161,8 +161,7 @@ static bool check_media_type(struct config_report *report, const struct config_e
         config_is_token((struct span){entry->value + slash + 1, length - slash - 1}))
         return true;
     config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
-                        "'%.*s' is not a media type",
-                        CONFIG_QUOTED(((struct span){entry->value, strlen(entry->value)})));
+                        "'%.*s' is not a media type", CONFIG_QUOTED(span_of(entry->value)));
     return false;
 }
 
@@ -218,8 +217,7 @@ static const struct {
 static bool check_written_field(struct config_report *report, const struct config_entry *entry)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(written_fields); i++)
-        if (span_is_nocase(entry->key,
-                           (struct span){written_fields[i].name, strlen(written_fields[i].name)}))
+        if (span_is_nocase(entry->key, span_of(written_fields[i].name)))
             return written_fields[i].check(report, entry);
     return true;
 }
@@ -304,7 +302,7 @@ static void add_preset_headers(struct config_draft *draft, const struct config_e
     }
     field.key_place.line = 0; /* so that a line of the file is not a duplicate */
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
-        field.key = (struct span){fields[i].name, strlen(fields[i].name)};
+        field.key = span_of(fields[i].name);
         field.value = fields[i].value;
         if (find_header(draft->config, &field) == draft->config->header_count)
             store_header(draft, &field, draft->config->header_count);
@@ -417,8 +415,7 @@ static bool rule_is_for(const struct config_header *rule, enum header_part part)
 {
     if (part != HEADER_OF_ERROR && part != HEADER_OF_REQUEST_ERROR)
         return true;
-    return !is_freshness((struct span){rule->name, strlen(rule->name)}) ||
-           (rule->always && part == HEADER_OF_ERROR);
+    return !is_freshness(span_of(rule->name)) || (rule->always && part == HEADER_OF_ERROR);
 }
 
 /* How specific the rule is for PART of a response for PATH; 0: it does not apply. */

@@ -162,8 +162,7 @@ static void report_unknown_key(struct config_draft *draft, const struct config_e
 static enum config_host_key find_host_key(struct span name)
 {
     for (int key = 0; key < HOST_KEY_COUNT; key++)
-        if (span_is(name,
-                    (struct span){config_host_key_names[key], strlen(config_host_key_names[key])}))
+        if (span_is(name, span_of(config_host_key_names[key])))
             return (enum config_host_key)key;
     return HOST_KEY_COUNT;
 }
@@ -261,7 +260,7 @@ static void complete_default(struct config_draft *draft)
     if (name[0] == '\0' || draft->faulty[KEY_server_default_host] ||
         !config_host_require(config, name, "server.default_host", &draft->report))
         return;
-    host = config_host_find(config, (struct span){name, strlen(name)});
+    host = config_host_find(config, span_of(name));
     if (draft->given[KEY_server_root] || !host->given[HOST_KEY_root])
         return;
     root = strdup(host->root);
@@ -310,7 +309,7 @@ void config_hosts_free(struct config *config)
 
 bool config_host_name_is(const char *name, struct span text)
 {
-    return span_is_nocase(text, (struct span){name, strlen(name)});
+    return span_is_nocase(text, span_of(name));
 }
 
 const struct config_host *config_host_find(const struct config *config, struct span name)
@@ -323,7 +322,7 @@ const struct config_host *config_host_find(const struct config *config, struct s
 
 uint32_t config_host_number(const struct config *config, const char *name)
 {
-    const struct config_host *host = config_host_find(config, (struct span){name, strlen(name)});
+    const struct config_host *host = config_host_find(config, span_of(name));
 
     return name[0] == '\0' ? 0
            : host != NULL  ? (uint32_t)(host - config->hosts) + 1
@@ -337,7 +336,7 @@ bool config_host_require(const struct config *config, const char *name, const ch
     char advice[CONFIG_ADVICE_MAX] = "add a section [host NAME]";
     const char **names, *near = NULL;
 
-    if (config_host_find(config, (struct span){name, strlen(name)}) != NULL)
+    if (config_host_find(config, span_of(name)) != NULL)
         return true;
     names = calloc(config->host_count + 1, sizeof(*names));
     for (size_t i = 0; i < config->host_count && names != NULL; i++)

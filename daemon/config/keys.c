@@ -42,7 +42,7 @@ const size_t config_section_count = ARRAY_LENGTH(config_sections);
 
 static bool is_word(struct span name, const char *word)
 {
-    return span_is(name, (struct span){word, strlen(word)});
+    return span_is(name, span_of(word));
 }
 
 const struct config_section *config_section_find(struct span name)

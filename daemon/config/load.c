@@ -151,8 +151,8 @@ static void set_defaults(struct config_draft *draft)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
-        struct span line = {key->default_line, strlen(key->default_line)};
-        struct span name = {key->name, strlen(key->name)};
+        struct span line = span_of(key->default_line);
+        struct span name = span_of(key->name);
         struct config_entry entry = {.section = key->section,
                                      .key = name,
                                      .key_place = {"default", 0, line, 0, name.length},
@@ -167,7 +167,7 @@ static void set_defaults(struct config_draft *draft)
 
 static struct config_place override_place(const char *text, const char *name, struct span word)
 {
-    struct span line = {text, strlen(text)};
+    struct span line = span_of(text);
 
     return (struct config_place){name, 0, line, (size_t)(word.start - text), word.length};
 }
@@ -224,7 +224,7 @@ static const char *find_override_dot(const char *text, const char *equals)
 
 static void apply_override(struct config_draft *draft, const char *text, const char *name)
 {
-    struct config_place whole = override_place(text, name, (struct span){text, strlen(text)});
+    struct config_place whole = override_place(text, name, span_of(text));
     const char *equals = config_find_equals(whole.text), *dot;
     struct config_entry entry = {.section = NULL};
     struct span value;
@@ -243,7 +243,7 @@ static void apply_override(struct config_draft *draft, const char *text, const c
     entry.key.length = (size_t)(equals - entry.key.start);
     entry.key = config_trim(entry.key);
     entry.key_place = override_place(text, name, entry.key);
-    value = config_trim((struct span){equals + 1, strlen(equals + 1)});
+    value = config_trim(span_of(equals + 1));
     entry.value_offset = (size_t)(value.start - text);
     if (dot == NULL) {
         report_missing_section(draft, text, name, entry.key);

@@ -182,7 +182,7 @@ size_t path_index_find_in(const struct path_index *index, uint32_t host, struct 
 
 size_t path_index_find(const struct path_index *index, uint32_t host, const char *path, bool secure)
 {
-    struct span all = {path, strlen(path)};
+    struct span all = span_of(path);
     size_t rule = PATH_INDEX_NONE;
 
     if (index == NULL)
@@ -227,7 +227,7 @@ static struct path_index *index_scopes(const struct config *config, const void *
     for (size_t i = 0; index != NULL && i < count; i++) {
         const struct config_scope *scope = (const void *)((const char *)sections + i * size);
         uint32_t host = config_host_number(config, scope->host);
-        struct span path = {scope->prefix, strlen(scope->prefix)};
+        struct span path = span_of(scope->prefix);
 
         path_index_add(index, host, path, true, false, i);
     }

@@ -204,8 +204,7 @@ static bool value_is_path(const char *section, struct span key)
 
     if (section != NULL && strcmp(section, "host") == 0)
         for (int i = 0; i < HOST_KEY_COUNT && type == NULL; i++)
-            if (span_is(key,
-                        (struct span){config_host_key_names[i], strlen(config_host_key_names[i])}))
+            if (span_is(key, span_of(config_host_key_names[i])))
                 type = config_host_key_type((enum config_host_key)i);
     return type != NULL
                ? type->type == CONFIG_PATH || type->type == CONFIG_PATHS
@@ -307,9 +306,7 @@ static void enter_section(struct reader *reader, struct span line)
     place = place_of_word(reader, argument);
     free(reader->expanded);
     reader->expanded = config_variables_expand(&place, false, &failed, reader->report);
-    reader->argument = reader->expanded != NULL
-                           ? config_trim((struct span){reader->expanded, strlen(reader->expanded)})
-                           : argument;
+    reader->argument = reader->expanded != NULL ? config_trim(span_of(reader->expanded)) : argument;
     if (failed)
         reader->state = SECTION_INVALID;
     else if (reader->argument.length > 0 &&

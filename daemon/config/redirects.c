@@ -62,8 +62,7 @@ struct path_index *config_redirects_index(struct config *config)
                                 ? rule[-1].host_number
                                 : config_host_number(config, rule->host);
         config->redirects_by_scheme |= rule->plain;
-        path_index_add(index, rule->host_number, (struct span){rule->path, strlen(rule->path)},
-                       rule->below, rule->plain, i);
+        path_index_add(index, rule->host_number, span_of(rule->path), rule->below, rule->plain, i);
     }
     return index;
 }
@@ -90,7 +89,7 @@ static struct span next_redirect_word(struct span *text)
 
 static struct span trimmed_text(const char *text)
 {
-    return config_trim((struct span){text, strlen(text)});
+    return config_trim(span_of(text));
 }
 
 static int redirect_status(struct span word)
@@ -473,8 +472,7 @@ static const struct config_redirect *find_shadow(const struct config *config,
                                                  const struct config_redirect *rule)
 {
     size_t first = path_index_find_in(config->redirect_index, rule->host_number,
-                                      (struct span){rule->path, strlen(rule->path)}, rule->below,
-                                      !rule->plain);
+                                      span_of(rule->path), rule->below, !rule->plain);
 
     return first < (size_t)(rule - config->redirects) ? &config->redirects[first] : NULL;
 }

@@ -71,8 +71,7 @@ static struct span without_secret(struct span text)
     if (dot != NULL)
         name = (struct span){dot + 1, name.length - (size_t)(dot + 1 - name.start)};
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (config_keys[i].type == CONFIG_SECRET &&
-            span_is(name, (struct span){config_keys[i].name, strlen(config_keys[i].name)}))
+        if (config_keys[i].type == CONFIG_SECRET && span_is(name, span_of(config_keys[i].name)))
             return (struct span){text.start, (size_t)(equals + 1 - text.start)};
     return text;
 }
@@ -119,18 +118,18 @@ void config_report_error(struct config_report *report, const struct config_place
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    print_clean(report->out, (struct span){place->source, strlen(place->source)});
+    print_clean(report->out, span_of(place->source));
     if (place->line > 0)
         fprintf(report->out, ":%zu:%zu", place->line, count_characters(before) + 1);
     fputs(": error: ", report->out);
-    print_clean(report->out, (struct span){message, strlen(message)});
+    print_clean(report->out, span_of(message));
     fputc('\n', report->out);
     if (place->text.start != NULL)
         print_line(report->out, place);
     if (advice[0] == '\0')
         return;
     fprintf(report->out, "%*s", INDENT, "");
-    print_clean(report->out, (struct span){advice, strlen(advice)});
+    print_clean(report->out, span_of(advice));
     fputc('\n', report->out);
 }
 

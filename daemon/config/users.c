@@ -190,7 +190,7 @@ static void read_lines(struct reading *reading, char *text)
     size_t errors = reading->report->errors;
     char *line;
 
-    text += config_skip_mark((struct span){text, strlen(text)}).start - text;
+    text += config_skip_mark(span_of(text)).start - text;
     while ((line = strsep(&text, "\n")) != NULL) {
         reading->place.line++;
         if (read_user_line(reading, line) != 0) {

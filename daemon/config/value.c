@@ -17,7 +17,7 @@ enum { WORD_MAX = 64, WORDS_MAX = 16 };
 static int fault_all(const struct config_faults *faults, const char *text, const char *advice,
                      const char *problem)
 {
-    struct span all = {text, strlen(text)};
+    struct span all = span_of(text);
 
     return config_fault_report(faults, 0, all.length, advice, "'%.*s' %s", CONFIG_QUOTED(all),
                                problem);
@@ -187,7 +187,7 @@ static int fault_choice(const struct config_key *key, const char *text,
 static int parse_choice(const struct config_key *key, const char *text, uint32_t *field,
                         const struct config_faults *faults)
 {
-    struct span typed = {text, strlen(text)};
+    struct span typed = span_of(text);
 
     for (uint32_t i = 0; typed.length > 0 && choice_word(key->allowed, i).length > 0; i++)
         if (span_is(choice_word(key->allowed, i), typed)) {
@@ -267,7 +267,7 @@ static int parse_prefix(const char *text, const char **field, const struct confi
 
     if (text[0] == '\0')
         return copy_text(text, field, faults);
-    fault = config_path_read((struct span){text, strlen(text)}, &path);
+    fault = config_path_read(span_of(text), &path);
     return fault != NULL ? fault_all(faults, text, fault, "is not a path of requests")
                          : copy_text(path.text, field, faults);
 }

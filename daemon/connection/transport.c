@@ -276,7 +276,7 @@ bool transport_tls_covers(const struct client *client, struct span host)
     struct span name = site_host_name(host);
     X509 *certificate = SSL_get_certificate(ssl);
 
-    if (given == NULL || span_is_nocase(name, site_host_name((struct span){given, strlen(given)})))
+    if (given == NULL || span_is_nocase(name, site_host_name(span_of(given))))
         return true;
     return certificate != NULL && X509_check_host(certificate, name.start, name.length,
                                                   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;

@@ -73,7 +73,7 @@ static bool next_parameter(struct span *element, struct span *parameter)
     end = at + element->length;
     for (; at < end && (quoted || *at != ';'); at++)
         quoted ^= *at == '"';
-    *parameter = http_trim(span_between(element->start, at));
+    *parameter = span_trim(span_between(element->start, at));
     *element = at < end ? span_between(at + 1, end) : (struct span){NULL, 0};
     return true;
 }
@@ -121,7 +121,7 @@ static bool take_last(struct span *list, bool quotes, struct span *element)
         at--;
         quoted ^= quotes && *at == '"';
     }
-    *element = http_trim(span_between(at, end));
+    *element = span_trim(span_between(at, end));
     *list = at > list->start ? span_between(list->start, at - 1) : (struct span){NULL, 0};
     return true;
 }

@@ -60,7 +60,7 @@ bool credentials_read(struct span value, struct credentials *credentials)
     const char *colon;
 
     if (value.length < begin || strncasecmp(value.start, scheme, begin) != 0 ||
-        !decode_base64(http_trim((struct span){value.start + begin, value.length - begin}),
+        !decode_base64(span_trim((struct span){value.start + begin, value.length - begin}),
                        credentials))
         return false;
     for (size_t i = 0; i < credentials->length; i++)

@@ -12,7 +12,7 @@ struct span qvalue_cut(struct span *text, char separator)
     size_t past = found != NULL ? length + 1 : length;
 
     *text = (struct span){text->start + past, text->length - past};
-    return http_trim(piece);
+    return span_trim(piece);
 }
 
 /* Parses a weight, in thousandths: "0.123" is 123, "1" is 1000; -1: malformed. */

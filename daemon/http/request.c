@@ -73,7 +73,7 @@ bool request_next_value(const struct request *request, enum request_field field,
 
         *at = end_of_field_line(line, end);
         if (span_is_nocase((struct span){line, (size_t)(colon - line)}, name)) {
-            *value = http_trim((struct span){colon + 1, (size_t)(*at - 2 - (colon + 1))});
+            *value = span_trim((struct span){colon + 1, (size_t)(*at - 2 - (colon + 1))});
             return true;
         }
     }
@@ -94,7 +94,7 @@ bool request_next_line(const struct request *request, struct span name, const ch
                      strncasecmp(line, name.start, name.length) == 0;
 
         if (found) {
-            *value = http_trim(span_between(line + name.length + 1, next - 2));
+            *value = span_trim(span_between(line + name.length + 1, next - 2));
             *at = next;
             return true;
         }
@@ -165,7 +165,7 @@ enum http_method http_method_find(struct span name)
         if (span_is(name, method_names[method]))
             return (enum http_method)method;
     for (size_t i = 0; i < ARRAY_LENGTH(registered_names); i++)
-        if (span_is(name, (struct span){registered_names[i], strlen(registered_names[i])}))
+        if (span_is(name, span_of(registered_names[i])))
             return METHOD_REGISTERED;
     return METHOD_UNKNOWN;
 }
@@ -181,7 +181,7 @@ static bool list_next(struct span *list, struct span *element)
         return false;
     end = list->start + list->length;
     comma = memchr(list->start, ',', list->length);
-    *element = http_trim(span_between(list->start, comma != NULL ? comma : end));
+    *element = span_trim(span_between(list->start, comma != NULL ? comma : end));
     *list = comma != NULL ? span_between(comma + 1, end) : (struct span){NULL, 0};
     return true;
 }
@@ -233,7 +233,7 @@ static int add_transfer_coding(struct head *head, struct span coding)
 {
     const char *end = coding.start + coding.length;
     const char *name_end = skip_token(head->start, coding.start, end);
-    struct span rest = http_trim(span_between(name_end, end));
+    struct span rest = span_trim(span_between(name_end, end));
 
     if (name_end == coding.start || head->request->chunked)
         return 400;

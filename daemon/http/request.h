@@ -19,18 +19,6 @@ static inline bool http_is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* TEXT without surrounding white space. */
-static inline struct span http_trim(struct span text)
-{
-    const char *start = text.start, *end = start + text.length;
-
-    while (start < end && http_is_blank(*start))
-        start++;
-    while (start < end && http_is_blank(end[-1]))
-        end--;
-    return (struct span){start, (size_t)(end - start)};
-}
-
 enum http_method {
     METHOD_GET,
     METHOD_HEAD,

@@ -236,7 +236,7 @@ static inline int parse_field(struct head *head, const char **at, const char *en
     }
     *at = value_end + 2;
     handle = request_field_find(span_between(name, name_end));
-    return handle == NULL ? GOOD : handle(head, http_trim(span_between(name_end + 1, value_end)));
+    return handle == NULL ? GOOD : handle(head, span_trim(span_between(name_end + 1, value_end)));
 }
 
 static int parse_fields(struct head *head, size_t field_count)

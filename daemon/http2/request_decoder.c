@@ -44,7 +44,7 @@ struct decoder {
     bool malformed, trailers, has_cookie;
 };
 
-static struct span span_of(const uint8_t *start, size_t length)
+static struct span span_of_bytes(const uint8_t *start, size_t length)
 {
     return (struct span){(const char *)start, length};
 }
@@ -177,8 +177,8 @@ static bool counts_as_field(struct decoder *decoder, struct span name)
 /* What exceeds the limits is decoded, because later blocks depend on it, and dropped. */
 static void decode_field(struct decoder *decoder, const nghttp2_nv *field)
 {
-    struct span name = span_of(field->name, field->namelen);
-    struct span value = span_of(field->value, field->valuelen);
+    struct span name = span_of_bytes(field->name, field->namelen);
+    struct span value = span_of_bytes(field->value, field->valuelen);
 
     if (decoder->trailers) {
         decoder->malformed |= !is_valid_name(name) || !is_valid_value(value);

@@ -322,8 +322,7 @@ static struct span host_name(struct access_log *log, uint16_t entry)
         return (struct span){.length = 0};
     if (id != log->host_id)
         log->host_id = host_name_read(log->segment, entry, log->host_name);
-    return log->host_id == 0 ? (struct span){.length = 0}
-                             : (struct span){log->host_name, strlen(log->host_name)};
+    return log->host_id == 0 ? (struct span){.length = 0} : span_of(log->host_name);
 }
 
 /*

@@ -24,8 +24,7 @@ static void find_old_targets(struct log_targets *found, const struct segment *se
     for (uint32_t i = 0; i < found->entries; i++)
         if (host_name_read(segment, i, name) != 0)
             found->of_entry[i] = (uint16_t)log_targets_of_config(
-                &files->targets,
-                config_host_find(files->config, (struct span){name, strlen(name)}));
+                &files->targets, config_host_find(files->config, span_of(name)));
 }
 
 /* Returns false if it is out of memory. */

@@ -358,7 +358,7 @@ static const struct acme_plan *plan_of(const struct master *master,
 
     for (size_t i = 0; i < description->name_count; i++) {
         const char *name = description->name[i];
-        size_t found = config_acme_find(master->config, (struct span){name, strlen(name)});
+        size_t found = config_acme_find(master->config, span_of(name));
 
         if (found == all->count || (i > 0 && found != number))
             return NULL;
@@ -608,7 +608,7 @@ static struct control_reply renew(const struct call *call, const char *name)
     uint64_t token;
     size_t number;
 
-    number = config_acme_find(master->config, (struct span){name, strlen(name)});
+    number = config_acme_find(master->config, span_of(name));
     if (number == names->count)
         return command_reply(no_such_name(names, name));
     token = request_renewal(&master->certificates, (uint32_t)number, why, sizeof(why));

@@ -98,7 +98,7 @@ static json_t *read_page(struct segment_maintenance *maintenance, const char *pa
 static int64_t find_host_entry(const struct master *master, const char *name)
 {
     const struct config *config = master->config;
-    const struct span wanted = {name, strlen(name)};
+    const struct span wanted = span_of(name);
 
     if (config->host_count > 0 && strcmp(name, "*") == 0)
         return 0;

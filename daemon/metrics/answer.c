@@ -166,7 +166,7 @@ static bool is_host_name(struct span name, struct span other)
  */
 static bool is_own_host(struct span host, const char *hosts)
 {
-    struct span name = {hosts, strlen(hosts)}, rest;
+    struct span name = span_of(hosts), rest;
     char text[HOST_BYTES];
     struct in_addr address;
     const char *port;

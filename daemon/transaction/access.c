@@ -116,7 +116,7 @@ static int verify_credentials(struct transaction *transaction, const struct conf
         known = PASSWORD_GOOD;
     if (known == PASSWORD_GOOD) {
         user = config_users_find(&rule->users, credentials->name);
-        transaction->user = (struct span){user->name, strlen(user->name)};
+        transaction->user = span_of(user->name);
         return 0;
     }
     if (known == PASSWORD_WRONG)

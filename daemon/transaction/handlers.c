@@ -109,7 +109,7 @@ static enum transaction_result redirect_path(struct transaction *transaction,
 
     location.length = 0;
     append_path(&location, target->path);
-    append_span(&location, (struct span){more, strlen(more)});
+    append_span(&location, span_of(more));
     append_query(&location, target);
     return respond_redirect(transaction, target, 301, "The new URL", &location);
 }
@@ -124,7 +124,7 @@ enum transaction_result handler_redirect(struct transaction *transaction,
         return reply_error(transaction, rule->status);
     location.length = 0;
     if (strcmp(rule->target, "https:") != 0) {
-        append_span(&location, (struct span){rule->target, strlen(rule->target)});
+        append_span(&location, span_of(rule->target));
         if (rule->rest)
             append_path(&location, redirect_rest(rule, target->path));
     } else if (transaction->request->host.length > 0) {

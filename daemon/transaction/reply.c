@@ -198,7 +198,7 @@ static void put_error_head(const struct transaction *transaction, int status, en
     put_configured_fields(transaction, status);
     if (response_is_of_request(status))
         put_fields(transaction, SPAN("Cache-Control: no-store\r\n"));
-    put_fields(transaction, (struct span){extra, strlen(extra)});
+    put_fields(transaction, span_of(extra));
     put_fields(transaction, (struct span){content, (size_t)content_length});
     end_head(transaction);
     account_response(transaction, status, OUTCOME_ERROR, coding, length);

@@ -145,7 +145,7 @@ static void add_site_names(struct site_names *names, const struct site *site)
 {
     for (size_t i = 0; i < site->own->name_count; i++) {
         const char *name = site->own->names[i];
-        struct span text = {name, strlen(name)};
+        struct span text = span_of(name);
         struct site_name *place;
 
         if (name[0] == '*') {

@@ -72,7 +72,7 @@ static void log_request(struct fixture *fixture, uint32_t slot, unsigned number,
         record.tls = log_record_tls(0x1301, "x25519", number % 8 == 0);
     }
     snprintf(line, sizeof(line), "GET /page-%u %s", number, log_protocol_names[record.protocol]);
-    record.request_line = (struct span){line, strlen(line)};
+    record.request_line = span_of(line);
     record.agent = SPAN("fixture");
     log_ring_append(&ring, words, log_record_pack(&record, words));
 }

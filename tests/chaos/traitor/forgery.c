@@ -144,9 +144,9 @@ const char *attack_ring_records(const struct traitor *traitor, struct chance *ch
         const struct log_ring ring =
             segment_ring(segment_of(traitor), pick_thread(traitor, chance));
         const char *line = pick_text(chance), *agent = pick_text(chance);
-        const struct log_record record = {.request_line = {line, strlen(line)},
-                                          .referer = {agent, strlen(agent)},
-                                          .agent = {agent, strlen(agent)},
+        const struct log_record record = {.request_line = span_of(line),
+                                          .referer = span_of(agent),
+                                          .agent = span_of(agent),
                                           .outcome = (uint8_t)chance_number(chance),
                                           .status = (uint16_t)chance_number(chance),
                                           .host = (uint16_t)(chance_number(chance) & 1

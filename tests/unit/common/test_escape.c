@@ -80,7 +80,7 @@ TEST(query_keeps_triplets_only)
     char query[32];
 
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
-        struct span text = {queries[i][0], strlen(queries[i][0])};
+        struct span text = span_of(queries[i][0]);
 
         query[escape_query(query, sizeof(query) - 1, text)] = '\0';
         assert_string_equal(query, queries[i][1]);

@@ -54,7 +54,7 @@ static void log_line(uint32_t ring, uint64_t number)
     struct log_record record = {.time_ns = number * 1000, .status = 200, .agent = SPAN("test")};
 
     snprintf(line, sizeof(line), "GET /%llu HTTP/1.1", (unsigned long long)number);
-    record.request_line = (struct span){line, strlen(line)};
+    record.request_line = span_of(line);
     log_ring_append(&log, words, log_record_pack(&record, words));
 }
 

@@ -34,7 +34,7 @@ static void answer(uint64_t second, const char *request, uint16_t status, uint64
                              .status = status,
                              .protocol = LOG_PROTOCOL_HTTP_1_1,
                              .address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1},
-                             .request_line = {request, strlen(request)},
+                             .request_line = span_of(request),
                              .agent = SPAN("test/1")};
 
     top_add(top, &(struct tail_record){.log = log});

@@ -60,8 +60,7 @@ TEST(path_is_decoded_and_normalised_or_an_error)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
         struct config_path path;
-        const char *fault =
-            config_path_read((struct span){paths[i].text, strlen(paths[i].text)}, &path);
+        const char *fault = config_path_read(span_of(paths[i].text), &path);
 
         if ((fault == NULL) != (paths[i].path != NULL))
             fail_msg("'%s': %s", paths[i].text, fault != NULL ? fault : "no error");

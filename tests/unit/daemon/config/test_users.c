@@ -147,14 +147,13 @@ TEST(users_are_found_by_their_whole_name)
                  names[i]);
     assert_int_equal(load(text, &users), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const struct config_user *user =
-            config_users_find(&users, (struct span){names[i], strlen(names[i])});
+        const struct config_user *user = config_users_find(&users, span_of(names[i]));
 
         assert_non_null(user);
         assert_string_equal(user->name, names[i]);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-        assert_null(config_users_find(&users, (struct span){others[i], strlen(others[i])}));
+        assert_null(config_users_find(&users, span_of(others[i])));
     config_users_free(&users);
 }
 

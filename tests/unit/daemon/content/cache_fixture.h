@@ -145,11 +145,6 @@ static inline int close_cache(void **state)
 
 const struct test_fixture test_fixture = {NULL, close_cache};
 
-static inline struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 /* Looks up PATH like a thread whose thread cache does not have it. */
 static inline void ask(struct thread_cache *cache, const char *path)
 {

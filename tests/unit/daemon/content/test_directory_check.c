@@ -54,8 +54,8 @@ static int64_t later(void)
 
 static uint64_t look_at(const char *file, uint64_t now_ns, int64_t wall_s)
 {
-    return directory_check_state(&place.look, &place.root, (struct span){file, strlen(file)},
-                                 FILES_MAY_BLOCK, now_ns, wall_s);
+    return directory_check_state(&place.look, &place.root, span_of(file), FILES_MAY_BLOCK, now_ns,
+                                 wall_s);
 }
 
 static void make_new(void)

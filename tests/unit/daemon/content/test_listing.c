@@ -74,7 +74,7 @@ const struct test_fixture test_group_fixture = {make_tree, remove_tree};
 
 static struct listing_order order_of(const char *query)
 {
-    return listing_order_read((struct span){query, strlen(query)});
+    return listing_order_read(span_of(query));
 }
 
 /* The names in order, separated by blanks, directories with a slash. */

@@ -365,7 +365,7 @@ TEST(page_has_heads_of_both_versions)
                  {"Content-Type: a/b\r\n", ""}};
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        const struct span validators = {cases[i].validators, strlen(cases[i].validators)};
+        const struct span validators = span_of(cases[i].validators);
         char head[128], block[HPACK_LINES_MAX(sizeof(head))];
         int length = snprintf(head, sizeof(head), "Content-Length: 4\r\n%s\r\n", cases[i].fields);
         struct resource *page = NULL;

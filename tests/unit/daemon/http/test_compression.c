@@ -94,7 +94,7 @@ static enum coding page_coding(const struct compression_levels *enabled, const c
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
 
-    coding_read(&weights, (struct span){accepted, strlen(accepted)});
+    coding_read(&weights, span_of(accepted));
     return compression_for_page(enabled, coding_prefer(&weights));
 }
 

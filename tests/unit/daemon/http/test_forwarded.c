@@ -92,7 +92,7 @@ static void find(const char *lines, enum forwarded_field field, char client[CLIE
 
     request_clear(&request);
     if (lines != NULL)
-        request.fields = (struct span){lines, strlen(lines)};
+        request.fields = span_of(lines);
     assert_int_equal(network_parse("10.0.0.0/8", &trusted[1]), NETWORK_GOOD);
     assert_int_equal(network_parse("2001:db8:1::/48", &trusted[0]), NETWORK_GOOD);
     assert_int_equal(network_parse(PEER, &peer), NETWORK_GOOD);

@@ -49,13 +49,12 @@ TEST(credentials_are_read_or_refused)
     struct credentials read;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct span value = {cases[i].value, strlen(cases[i].value)};
+        struct span value = span_of(cases[i].value);
         bool good = credentials_read(value, &read);
 
         if (good != (cases[i].name != NULL) ||
-            (good && (!span_is(read.name, (struct span){cases[i].name, strlen(cases[i].name)}) ||
-                      !span_is(read.password,
-                               (struct span){cases[i].password, strlen(cases[i].password)}))))
+            (good && (!span_is(read.name, span_of(cases[i].name)) ||
+                      !span_is(read.password, span_of(cases[i].password)))))
             fail_msg("%s", cases[i].value);
     }
 }

@@ -124,8 +124,7 @@ TEST(codings_are_ordered_by_weight)
         char order[128];
 
         for (size_t line = 0; line < 3 && coding_cases[i].lines[line] != NULL; line++)
-            coding_read(&weights, (struct span){coding_cases[i].lines[line],
-                                                strlen(coding_cases[i].lines[line])});
+            coding_read(&weights, span_of(coding_cases[i].lines[line]));
         write_order(coding_prefer(&weights), order, sizeof(order));
         if (strcmp(order, coding_cases[i].order) != 0)
             fail_msg("%s: \"%s\" gave \"%s\"", coding_cases[i].rule, coding_cases[i].lines[0],
@@ -162,10 +161,10 @@ TEST(range_is_of_identity_or_of_the_named_coding)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct coding_weights weights = CODING_WEIGHTS_NONE;
-        struct span tag = {cases[i].tag, strlen(cases[i].tag)};
+        struct span tag = span_of(cases[i].tag);
         char order[128];
 
-        coding_read(&weights, (struct span){cases[i].accepted, strlen(cases[i].accepted)});
+        coding_read(&weights, span_of(cases[i].accepted));
         write_order(coding_prefer_for_range(coding_prefer(&weights), coding_of_tag(tag)), order,
                     sizeof(order));
         if (strcmp(order, cases[i].order) != 0)
@@ -194,7 +193,7 @@ TEST(codings_of_one_weight_are_a_group)
         struct coding_group group;
         char groups[128] = "";
 
-        coding_read(&weights, (struct span){cases[i].accepted, strlen(cases[i].accepted)});
+        coding_read(&weights, span_of(cases[i].accepted));
         preference = coding_prefer(&weights);
         while (coding_next_group(&preference, &group))
             for (size_t j = 0; j < group.count; j++) {

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 static void expect_span(struct span span, const char *expected)
 {
     if (!span_is(span, span_of(expected)))
@@ -194,8 +189,8 @@ TEST(handlers_are_found_by_name)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         const char *name = cases[i].name, *other = cases[i].other;
 
-        if (request_field_find((struct span){name, strlen(name)}) != cases[i].handler ||
-            request_field_find((struct span){other, strlen(other)}) != NULL)
+        if (request_field_find(span_of(name)) != cases[i].handler ||
+            request_field_find(span_of(other)) != NULL)
             fail_msg("%s", name);
     }
     assert_null(request_field_find(SPAN("")));

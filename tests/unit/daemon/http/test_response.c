@@ -141,7 +141,7 @@ TEST(lines_become_literals_with_lower_case_names)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char block[64];
-        struct span lines = {cases[i].lines, strlen(cases[i].lines)};
+        struct span lines = span_of(cases[i].lines);
         size_t length = (size_t)(hpack_put_lines(block, lines) - block);
 
         assert_int_equal(length, cases[i].block.length);

@@ -186,7 +186,7 @@ static void ready(short what)
 /* The client sends TEXT, the iteration of the loop ends, and the offload jobs are done. */
 static void receive(const char *text)
 {
-    input = (struct span){text, strlen(text)};
+    input = span_of(text);
     ready(EV_READ);
     loop_serve_ahead(&scene.loop);
     finish_jobs();

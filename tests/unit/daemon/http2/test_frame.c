@@ -209,7 +209,7 @@ TEST(field_gives_urgency_and_incremental)
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct span field = {cases[i].field, strlen(cases[i].field)};
+        struct span field = span_of(cases[i].field);
         struct http2_priority priority = http2_priority_read(field);
 
         if (priority.urgency != cases[i].urgency || priority.incremental != cases[i].incremental)

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, strlen(text)};
-}
-
 /* The parts of a take are not written to. */
 static struct scenario_take take_of(enum scenario_source source, const char *key,
                                     const char *before, const char *after)
