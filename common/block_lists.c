@@ -84,7 +84,7 @@ static void release_lists(void)
     lists.bytes = 0;
 }
 
-/* What the thread gives after it goes to free(). */
+/* Afterwards block_lists_give() of this thread calls free(). */
 static void end_thread(void *unused)
 {
     (void)unused;
@@ -92,7 +92,7 @@ static void end_thread(void *unused)
     lists.ended = true;
 }
 
-/* Makes room for BYTES. When the lists are full, they begin again: with the sizes of now. */
+/* Makes room for BYTES. Full lists are emptied, so that they fill with the sizes now in use. */
 static bool may_keep(size_t bytes)
 {
     if (!lists.watched)

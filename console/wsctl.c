@@ -129,7 +129,7 @@ static int parse_timeout(const char *text, int *timeout_ms)
 /* parse_options() and parse_watch() return this to continue, else the exit status. */
 enum { GO_ON = -1, OPTIONS_MAX = 8 };
 
-/* The options of COUNT LISTED as getopt_long() takes them: without a letter it returns 0. */
+/* Converts LISTED for getopt_long(), which returns 0 for an option without a letter. */
 static void fill_option_table(const struct option_listed *listed, size_t count,
                               struct option table[OPTIONS_MAX])
 {

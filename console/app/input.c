@@ -141,7 +141,7 @@ static void copy_row(struct session *session)
     free(text);
 }
 
-/* Shows the requests of the selected row; returns false if they cannot be told by its key. */
+/* Shows the requests of the selected row. Returns false if its key does not select requests. */
 static bool open_subject(struct session *session)
 {
     struct filter filter = {0};

@@ -240,7 +240,7 @@ static int compare_numbers(const void *a, const void *b)
 
 enum { RISE_SPAN_S = 3600, RISE_VALUES = 12 };
 
-#define RISE_FLOOR_NS (20.0 * NS_PER_MS) /* latencies below it are no trouble */
+#define RISE_FLOOR_NS (20.0 * NS_PER_MS) /* a rise below it is not reported */
 
 /* NAN below the floor, and while less than two minutes with requests are known. */
 static double rise(const struct alert_rule *rule, const struct alert_facts *facts)

@@ -57,8 +57,9 @@ void model_keep_thread(const struct model *model, const struct thread_sample *th
 
 /*
  * Takes a past second instead: SNAPSHOT has its sums and states, NOW is its sample, BEFORE the
- * sample of the previous second (NULL: there are no rates). THREADS, in the order of their slots,
- * are what was kept; what was not is NAN. All are borrowed and must not change until the next call.
+ * sample of the previous second (NULL: rates are unknown). THREADS, in the order of their slots,
+ * have the recorded values; others are NAN. All are borrowed and must not change until the next
+ * call.
  */
 void model_take_past(struct model *model, const struct snapshot *snapshot,
                      const struct sample_copy *before, const struct sample_copy *now,

@@ -74,7 +74,7 @@ struct process_table {
 
 /*
  * Reads a recorded table of LENGTH bytes, also of consoles that recorded fewer processes or no
- * shortage. Returns false, and TABLE is unchanged, if its size is of none of them.
+ * shortage. Returns false with TABLE unchanged if no console recorded this size.
  */
 bool processes_read_recorded(struct process_table *table, const unsigned char *bytes,
                              uint64_t length);

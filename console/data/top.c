@@ -305,7 +305,7 @@ void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
         pane->missed += (double)count;
 }
 
-/* What a key that is absent from SKETCH may have counted there at most. */
+/* The highest count that a key which is absent from SKETCH can have. */
 static double floor_of(const struct sketch *sketch)
 {
     double lowest = INFINITY;

@@ -22,8 +22,8 @@
 enum { HOOK_CANNOT_START = 127, SHOWN_BYTES = 300 };
 
 /*
- * What a program gets of the master's environment, in which there may be secrets: what it needs to
- * find programs and to connect, and the variables that are meant for it.
+ * True if a program gets VARIABLE from the master's environment, which may contain secrets: what it
+ * needs to find programs and to connect, and the variables meant for it.
  */
 static bool is_for_hook(const char *variable)
 {

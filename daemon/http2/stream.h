@@ -19,7 +19,7 @@ void stream_note_reset(struct http2_connection *http2, uint32_t id);
 /* The open stream ID, or NULL. */
 struct http2_stream *stream_find(const struct http2_connection *http2, uint32_t id);
 
-/* What a stream is that stream_find() does not find. */
+/* The state of a stream that stream_find() does not find. */
 enum stream_past {
     STREAM_IDLE,    /* not yet opened */
     STREAM_SKIPPED, /* never opened: a higher one was */

@@ -131,7 +131,7 @@ static void send_finish(const struct logger_process *process)
         kill(process->child.pid, SIGKILL);
 }
 
-/* What the child does first: it keeps the salvaged lines, which AFTER_FORK would free. */
+/* The child keeps the salvaged lines, which AFTER_FORK would free. */
 struct inheritance {
     struct logger_process *process;
     void (*after_fork)(void *context); /* *PROCESS is not valid afterwards */

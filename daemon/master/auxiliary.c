@@ -247,7 +247,7 @@ static void start_logger(struct master *master)
         totals_remember_logger(master);
 }
 
-/* While a worker lives that has no keys of its own, or one is to start. */
+/* True while a worker without its own keys lives or will start. */
 static bool wants_keys(const struct master *master)
 {
     const struct workers *workers = &master->workers;

@@ -1,7 +1,7 @@
 /*
  * The files that others replace while the server runs: certificates with their keys, users files,
- * and with [server] watch the configuration. Once a second the master looks whether they are others
- * than those in use; what changes twice in that time is not complete yet.
+ * and with [server] watch the configuration. Once a second the master compares them with those in
+ * use. A file that changes between two looks may be incomplete: the master waits.
  */
 #include "daemon/master/internal.h"
 

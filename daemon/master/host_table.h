@@ -38,7 +38,7 @@ int host_table_assign(struct host_table *table, struct segment *segment,
 
 /*
  * Assigns TARGETS, those of CONFIG, to the entries of its hosts, which host_table_assign() has made
- * last. Returns 0, or -1 with WHY: a host with a log of its own has no entry of its own.
+ * last. Returns 0, or -1 with WHY if a host has its own log but no entry.
  */
 int host_table_assign_logs(const struct host_table *table, const struct config *config,
                            struct log_targets *targets, char *why, size_t size);

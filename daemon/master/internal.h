@@ -125,7 +125,7 @@ struct roots {
     size_t count;
     const char **path; /* belong to the configuration */
     int *fd;           /* -1: that of the first site */
-    bool *missing;     /* reported: there is no directory with this path */
+    bool *missing;     /* the directory does not exist, which has been reported */
 };
 
 /* Looks for other directories in their place. */
@@ -413,7 +413,7 @@ void upgrade_child_ended(struct master *master, pid_t pid, const char *how);
 /* Reports EVENT_upgrade again if an upgrade is queued. Call when no reload is in progress. */
 void upgrade_start_waiting(struct master *master);
 
-/* True if the new master has been told to stop and has not ended yet. */
+/* True if the new master has received upgrade_stop() and has not ended yet. */
 bool upgrade_must_end(const struct master *master);
 
 /* Once a second: what upgrade_take_over() has left to do. */
@@ -422,7 +422,7 @@ void upgrade_check(struct master *master, uint64_t now_ns);
 /* Tells the new master when the metrics process of this one has ended. */
 void upgrade_pass_metrics(const struct master *master);
 
-/* Tell the new master to stop; to stop at once, if it has been told; to reload. */
+/* Order the new master to stop; to stop at once, after upgrade_stop(); to reload. */
 void upgrade_stop(struct master *master);
 void upgrade_force(const struct master *master);
 void upgrade_pass_reload(const struct master *master);
@@ -728,7 +728,7 @@ struct handshake_kind {
 
 extern const struct handshake_kind handshake_of_tls, handshake_of_proxy;
 
-/* What the segment has counted so far is not new to the history and to lines about handshakes. */
+/* Counts from now on: history and lines about handshakes leave out earlier ones. */
 void monitor_begin(struct monitor *monitor, const struct segment *segment);
 
 /*
@@ -741,8 +741,8 @@ void handshake_failures_log(struct handshake_failures *failures, const struct ha
                             const struct segment *segment, uint64_t now_ns);
 
 /*
- * What it logs of KIND if the counters are COUNT: returns true with TEXT, or false if nothing is
- * due. Pure.
+ * The line that handshake_failures_log() logs of KIND if the counters are COUNT: returns true with
+ * TEXT, or false if none is due. Pure.
  */
 bool handshake_failures_text(struct handshake_failures *failures, const struct handshake_kind *kind,
                              const uint64_t count[HANDSHAKE_FAILURE_REASONS], uint64_t now_ns,

@@ -61,7 +61,7 @@ static void on_master_second(evutil_socket_t fd, short what, void *argument)
     if (master->certificates.set != NULL)
         certificate_set_report_expired(master->certificates.set,
                                        (int64_t)(clock_wall_ns() / NS_PER_S));
-    /* What timers do earlier, unless there was no memory to set them. */
+    /* Timers do this earlier, unless there was no memory to set them. */
     master_changed(master);
     supervisor_reconcile(master);
     if (master->life.announced)

@@ -471,7 +471,7 @@ void monitor_begin(struct monitor *monitor, const struct segment *segment)
 
 enum {
     WATCH_MS = 200,
-    SHARES = 8, /* what is left has so many; one is given out at a time */
+    SHARES = 8, /* the caches get an eighth of the remaining memory at a time */
 };
 
 /* In thousandths of the limit: a level begins at its first figure and ends below its second one. */
@@ -505,9 +505,9 @@ static void log_level_change(enum memory_level before, enum memory_level now, ui
 }
 
 /*
- * What the cache of each worker may take until the next message. A worker that is late spends the
- * last share after the next one was computed, so that all shares are but a part of what is left
- * until MEMORY_SHORT.
+ * The bytes by which the cache of each worker may grow until the next message. A worker that is late
+ * uses the previous share after the next one was computed, so all shares together are only a part of
+ * the memory left until MEMORY_SHORT.
  */
 static uint64_t cache_share(const struct workers *workers, struct cgroup_memory memory)
 {

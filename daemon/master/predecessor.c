@@ -72,7 +72,7 @@ static void add_thread(struct earlier *to, const struct segment_reader *old, uin
     }
 }
 
-/* What the old master has in its own EARLIER. */
+/* Adds the counters that the old master has in its own EARLIER. */
 static void add_earlier(struct earlier *to, const struct segment_reader *old, uint32_t i)
 {
     const struct segment *segment = &old->map;

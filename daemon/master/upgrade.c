@@ -98,7 +98,7 @@ static void on_successor_link(evutil_socket_t fd, short what, void *argument)
             notify_send("MAINPID=%d", upgrade->successor_pid);
         }
         upgrade->successor_serves = true;
-        summary_finish(master); /* what it still answers is in the totals of the new one */
+        summary_finish(master); /* later requests are in the totals of the new master */
         end_upgrade(upgrade, NULL);
         lifecycle_report(master, EVENT_successor_serves);
     }
@@ -143,7 +143,7 @@ int act_kill_successor(struct master *master)
     return 0;
 }
 
-/* What the new master has reported, which ends without a line end. */
+/* Reads what the new master has reported, without the line end. */
 static void read_report(const struct upgrade *upgrade, char *text, size_t size)
 {
     ssize_t length = upgrade->report >= 0 ? pread(upgrade->report, text, size - 1, 0) : 0;

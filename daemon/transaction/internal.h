@@ -102,7 +102,7 @@ void lookup_store_in_thread_cache(const struct transaction *transaction, struct 
 int lookup_path(struct transaction *transaction, const char *path, size_t length,
                 struct resource **found);
 
-/* Forgets that there is no file at PATH, and what was loaded for the request. */
+/* Removes PATH from the paths without a file, and what was loaded for the request. */
 void lookup_forget(const struct transaction *transaction, const char *path, size_t length);
 
 /* The codings in the request's Accept-Encoding, by preference (RFC 9110 section 12.5.3). */

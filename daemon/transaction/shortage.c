@@ -35,7 +35,7 @@ void shortage_note(const struct worker_context *worker, enum shortage shortage, 
     atomic_fetch_add_explicit(&all->of[shortage].lost, lost, memory_order_relaxed);
 }
 
-/* Another thread may note it meanwhile: then it goes on. */
+/* Does nothing if another thread has noted the shortage again since NOTED_NS. */
 static void end_shortage(const struct worker_context *worker, enum shortage shortage,
                          uint64_t noted_ns)
 {

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_MAX_BYTES = 255 }; /* longer hosts are no names of sites */
+enum { NAME_MAX_BYTES = 255 }; /* a longer host is not the name of a site */
 
 /* Opening */
 

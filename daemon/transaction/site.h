@@ -20,7 +20,7 @@ struct site {
     const char *fallback;
     const char *error_pages;
     bool autoindex;
-    bool logged;                   /* the access log, or one of its own, has its requests */
+    bool logged;                   /* its requests are in the access log or in its own log */
     bool coding_logged, id_logged; /* [log] fields */
     bool host_logged; /* with the requested host, which may be another than its first name */
     struct files_root root;

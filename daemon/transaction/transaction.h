@@ -91,8 +91,8 @@ enum transaction_result transaction_reject(struct transaction_context *context,
 bool transaction_supports_method(enum http_method method);
 
 /*
- * Size of the file that a GET request is for: as the shared cache has it, else as it is on disk. 0:
- * unknown, or its directory is not in memory. Any thread.
+ * Size of the file that a GET request is for: in the shared cache, else on disk. 0: unknown, or the
+ * directory is not in memory. Any thread.
  */
 uint64_t transaction_file_bytes(const struct worker_context *worker, const struct request *request);
 

@@ -269,7 +269,7 @@ static bool is_to_leave(const struct worker *worker)
                memory_order_relaxed) == WORKER_LEAVING;
 }
 
-/* Returns false if all threads, or their queue, have as many as they may. */
+/* Returns false if all threads, or their queue, are at their limit. */
 static bool offer_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->queue == NULL)

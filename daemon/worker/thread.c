@@ -644,7 +644,7 @@ bool thread_finish(struct serving_thread *thread)
         pthread_join(thread->id, NULL);
     thread->joined = true;
     if (!thread->single || mailbox_is_empty(mailbox))
-        return true; /* others are told to end, and get nothing after that */
+        return true; /* other threads get no item after the order to end */
     mailbox_deliver(mailbox, &thread->loop);
     return false;
 }

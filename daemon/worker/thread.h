@@ -16,8 +16,8 @@ struct serving_thread {
     struct mailbox_item certificates;       /* the same while tls is not NULL */
     struct mailbox_item sweep;              /* the main thread posts it if sweep_posted was false */
     _Atomic bool sweep_posted;
-    /* What the thread has not taken yet: a link to the keys process, as its descriptor + 1 and, in
-     * the upper half, its set of keys (0: none); and certificates, a reference. */
+    /* Not yet taken by the thread: a link to the keys process, as its descriptor + 1 and, in the
+     * upper half, its set of keys (0: none); and certificates, a reference. */
     _Atomic uint64_t keys_link;
     _Atomic(struct tls_context *) tls;
     _Atomic uint32_t taken; /* connections taken from the mailbox that siblings handed over */

@@ -632,7 +632,7 @@ void worker_thread_ended(struct mailbox_item *item, void *receiver)
 
     while (worker->threads[at] != thread)
         at++;
-    if (at < worker->count) { /* in the model thread: by itself */
+    if (at < worker->count) { /* without an order, in the model thread */
         worker->threads[at] = worker->threads[--worker->count];
         worker->threads[at = worker->count] = thread;
         worker->ending++;

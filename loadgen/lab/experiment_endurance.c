@@ -18,7 +18,7 @@ enum {
 /* The requests of the published run of 10 minutes. */
 #define REQUESTS_PUBLISHED 10e6
 
-/* The runs, in this order. The last but one is the one that is judged. */
+/* The runs, in this order. The verdict is about TEN_MINUTES. */
 enum { ONE_MINUTE, FIVE_MINUTES, TEN_MINUTES, TEN_MINUTES_OFF, RUNS };
 
 /* The name is that of a run of full length, in published.def. */

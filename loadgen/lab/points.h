@@ -210,8 +210,8 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
 
 /*
  * With --until-decided: adds rounds to points that were measured by one of the functions above,
- * until DECIDED() or the time of the experiment or the room for rounds is over. The first rounds
- * are added however short the time is. Returns as points_measure().
+ * until DECIDED() returns true, or the time of the experiment or the room for rounds is over. The
+ * first rounds are added however short the time is. Returns as points_measure().
  */
 int points_measure_until(struct lab *lab, struct point *points, size_t count,
                          bool (*decided)(const void *context), const void *context);

@@ -338,7 +338,8 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
     const struct request_entry *pass;
     uint64_t number;
 
-    if (plan->order == PLAN_ORDER_EACH) { /* the pass of the slot goes on, or its next one begins */
+    if (plan->order ==
+        PLAN_ORDER_EACH) { /* continues the pass of the slot, or begins its next one */
         pass = &request_plan->entries[*position];
         if (*position % length == 0)
             pass = pass_of(request_plan, take_number(request_plan));
