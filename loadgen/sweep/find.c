@@ -36,11 +36,6 @@ struct finding_run {
 
 /* ---- Trials ---- */
 
-static bool is_rate(const struct find *find)
-{
-    return find->plan->find.what == PLAN_FIND_RATE;
-}
-
 /* Whether a run of an open loop met the condition, and missed almost no response. */
 static bool meets(const struct plan *plan, const struct result *result)
 {
@@ -75,7 +70,7 @@ static void keep_trial(struct finding_run *run, const struct result *result)
     find->waited_percent[find->count] =
         begun > 0 ? 100 * (double)tally_get(&result->tally, TALLY_waited) / (double)begun : 0;
     trial->value = find->measures[find->count].value[MEASURE_RATE];
-    if (is_rate(find)) {
+    if (find_seeks_rate(find)) {
         trial->x = run->plan.rate;
         trial->met = meets(plan, result);
         trial->value = value_of(&plan->find.condition, result);
@@ -90,7 +85,7 @@ static void keep_trial(struct finding_run *run, const struct result *result)
 static void after_find_trial(void *context, size_t point, const struct result *result)
 {
     struct finding_run *run = context;
-    bool of_capacity = is_rate(run->find) && run->plan.rate == 0;
+    bool of_capacity = find_seeks_rate(run->find) && run->plan.rate == 0;
 
     (void)point;
     run->answered = run->answered || tally_get(&result->tally, TALLY_answered) > 0;
@@ -297,7 +292,7 @@ static void conclude_number(struct find *find)
 
 static void conclude_find(struct find *find)
 {
-    if (find->count > 0 && is_rate(find))
+    if (find->count > 0 && find_seeks_rate(find))
         conclude_rate(find);
     else if (find->count > 0)
         conclude_number(find);
@@ -305,7 +300,7 @@ static void conclude_find(struct find *find)
         add_find_note(find, "interrupted", "Interrupted after %zu trials.", find->count);
     if (find->end == TRIALS_FAILED)
         add_find_note(find, "failed", "Failed after %zu trials: %s.", find->count, find->failure);
-    if (find->end == TRIALS_COMPLETE && is_rate(find) && find->answer.found &&
+    if (find->end == TRIALS_COMPLETE && find_seeks_rate(find) && find->answer.found &&
         !isinf(find->answer.high) &&
         find->answer.high - find->answer.low > 2 * 3 * SEARCH_PRECISION * find->answer.x)
         add_find_note(find, "imprecise",
@@ -337,7 +332,7 @@ static void search(struct finding_run *run, char *why, size_t size)
                 "wsload: changing the server's threads until the end of the search; to restore "
                 "them after kill -9, run: %s\n",
                 server_control_format_commands(run->control, by_hand, sizeof(by_hand)));
-    complete = is_rate(find) ? search_rate(run, why, size) : search_number(run, why, size);
+    complete = find_seeks_rate(find) ? search_rate(run, why, size) : search_number(run, why, size);
     if (!complete && find->end == TRIALS_FAILED) {
         snprintf(find->failure, sizeof(find->failure), "%s", why);
         if (find->count > 0)

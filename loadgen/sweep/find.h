@@ -31,6 +31,11 @@ struct find {
     size_t note_count;
 };
 
+static inline bool find_seeks_rate(const struct find *find)
+{
+    return find->plan->find.what == PLAN_FIND_RATE;
+}
+
 /*
  * Searches as PLAN says, and restores the server's number of threads. Returns NULL, with WHY and
  * the program's exit status in *STATUS, if nothing could be measured. Free with free().

@@ -10,11 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static bool is_rate(const struct find *find)
-{
-    return find->plan->find.what == PLAN_FIND_RATE;
-}
-
 static const char *const load_names[] = {
     [PLAN_FIND_RATE] = "rate",
     [PLAN_FIND_CONNECTIONS] = "connections",
@@ -40,7 +35,7 @@ static int write_find_csv(FILE *out, const struct find *find)
     fprintf(out, "trial,%s", load_names[find->plan->find.what]);
     for (size_t i = 0; i < MEASURE_COUNT; i++)
         fprintf(out, ",%s", measure_table[i].name);
-    fprintf(out, "%s\n", is_rate(find) ? ",met" : "");
+    fprintf(out, "%s\n", find_seeks_rate(find) ? ",met" : "");
     for (size_t i = 0; i < find->count; i++) {
         fprintf(out, "%zu,%.6g", i + 1, find->trials[i].x);
         for (size_t k = 0; k < MEASURE_COUNT; k++) {
@@ -48,7 +43,7 @@ static int write_find_csv(FILE *out, const struct find *find)
             if (!isnan(find->measures[i].value[k]))
                 fprintf(out, "%.6g", find->measures[i].value[k]);
         }
-        fprintf(out, "%s\n", !is_rate(find) ? "" : find->trials[i].met ? ",yes" : ",no");
+        fprintf(out, "%s\n", !find_seeks_rate(find) ? "" : find->trials[i].met ? ",yes" : ",no");
     }
     return 0;
 }
@@ -64,7 +59,7 @@ static json_t *find_settings_json(const struct find *find)
                         json_string(plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl"));
     json_object_set_new(object, "load", json_string(load_names[plan->find.what]));
     json_object_set_new(object, "condition",
-                        is_rate(find) ? text_json(plan->find.condition.text) : json_null());
+                        find_seeks_rate(find) ? text_json(plan->find.condition.text) : json_null());
     json_object_set_new(object, "arrivals", json_string(plan->poisson ? "poisson" : "constant"));
     json_object_set_new(object, "connections", integer_json(plan->connections_requested));
     json_object_set_new(object, "threads", integer_json(plan->threads_requested));
@@ -81,12 +76,12 @@ static json_t *find_settings_json(const struct find *find)
 static json_t *answer_json(const struct find *find)
 {
     const struct search_answer *answer = &find->answer;
-    bool limited = is_rate(find) && answer->found;
+    bool limited = find_seeks_rate(find) && answer->found;
 
     return json_pack("{s:b, s:o, s:o, s:o, s:b, s:o, s:o}", "found", answer->found, "load",
                      answer->found ? number_json(answer->x) : json_null(), "low",
-                     is_rate(find) ? number_json(answer->low) : json_null(), "high",
-                     is_rate(find) ? number_json(answer->high) : json_null(),
+                     find_seeks_rate(find) ? number_json(answer->low) : json_null(), "high",
+                     find_seeks_rate(find) ? number_json(answer->high) : json_null(),
                      "is_confidence_interval", answer->is_interval, "limit",
                      limited ? json_string(sweep_limit_name(find->limit)) : json_null(), "text",
                      text_json(find->text));
@@ -98,10 +93,11 @@ static json_t *trials_json(const struct find *find)
 
     for (size_t i = 0; i < find->count; i++)
         json_array_append_new(
-            array, json_pack("{s:f, s:o, s:f, s:o}", "load", find->trials[i].x, "met",
-                             is_rate(find) ? json_boolean(find->trials[i].met) : json_null(),
-                             "waited_percent", find->waited_percent[i], "measures",
-                             measures_json(&find->measures[i])));
+            array,
+            json_pack("{s:f, s:o, s:f, s:o}", "load", find->trials[i].x, "met",
+                      find_seeks_rate(find) ? json_boolean(find->trials[i].met) : json_null(),
+                      "waited_percent", find->waited_percent[i], "measures",
+                      measures_json(&find->measures[i])));
     return array;
 }
 
@@ -157,7 +153,7 @@ static void put_plots(struct document *document, const struct find *find, const 
 
     if (find->count < 2)
         return;
-    if (is_rate(find)) {
+    if (find_seeks_rate(find)) {
         document_plot(document, "Latency over offered load", (struct plot_axis){false, axis_rate},
                       (struct plot_axis){true, axis_time});
         for (size_t i = 0; i < ARRAY_LENGTH(times); i++)
@@ -185,7 +181,7 @@ static void put_find_row(struct document *document, const struct find *find, siz
     for (size_t i = 0; i < ARRAY_LENGTH(shown); i++)
         document_cell(document, "%s",
                       measure_format(text, shown[i], find->measures[number].value[shown[i]]));
-    if (is_rate(find))
+    if (find_seeks_rate(find))
         document_cell(document, "%s", trial->met ? "yes" : "no");
 }
 
@@ -197,9 +193,9 @@ static void put_trials(struct document *document, const struct find *find, const
         {"errors", DOCUMENT_RIGHT, 8},    {"client", DOCUMENT_RIGHT, 8},
         {"machine", DOCUMENT_RIGHT, 0},   {"met", DOCUMENT_RIGHT, 5}};
 
-    if (!is_rate(find))
+    if (!find_seeks_rate(find))
         columns[0].head = load_names[find->plan->find.what];
-    document_table(document, "Trials", columns, ARRAY_LENGTH(columns) - !is_rate(find));
+    document_table(document, "Trials", columns, ARRAY_LENGTH(columns) - !find_seeks_rate(find));
     for (size_t i = 0; i < find->count; i++)
         put_find_row(document, find, order[i]);
 }
