@@ -179,7 +179,7 @@ static int conduct(const struct plan *plan, FILE *out)
     return plan->command == PLAN_SWEEP ? sweep(plan, out) : load(plan, out);
 }
 
-static char *copy_text(const char *text)
+static char *copy_to_block(const char *text)
 {
     size_t size = strlen(text) + 1;
     char *copy = block_lists_take(size);
@@ -193,7 +193,7 @@ static bool init_libcurl(void)
     CURLcode code =
         block_lists_begin()
             ? curl_global_init_mem(CURL_GLOBAL_DEFAULT, block_lists_take, block_lists_give,
-                                   block_lists_resize, copy_text, block_lists_take_zeroed)
+                                   block_lists_resize, copy_to_block, block_lists_take_zeroed)
             : curl_global_init(CURL_GLOBAL_DEFAULT);
 
     return code == CURLE_OK;

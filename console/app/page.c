@@ -161,7 +161,7 @@ static int64_t number_row(struct page *page, const char *text, bool *is_new)
 
 /* Screens */
 
-static int write_row(struct page *page, struct page_view *view, int y)
+static int write_page_row(struct page *page, struct page_view *view, int y)
 {
     char text[ROW_BYTES];
     bool is_new;
@@ -194,7 +194,7 @@ static int write_screen(struct page *page, size_t number)
         page->session.view = number;
         frame_draw(&page->session);
         for (int y = 0; y < page->sheet.height; y++)
-            if (write_row(page, view, y) != 0)
+            if (write_page_row(page, view, y) != 0)
                 return -1;
     }
     return fputc('\n', view->out) == EOF ? -1 : 0;
@@ -280,7 +280,7 @@ static json_t *describe_views(const struct page *page, int *first)
     return all;
 }
 
-static json_t *describe(const struct page *page)
+static json_t *describe_page(const struct page *page)
 {
     const struct server_info *info = watch_info(page->session.watch);
     const struct replay *replay = watch_replay(page->session.watch);
@@ -310,7 +310,7 @@ static json_t *describe(const struct page *page)
 /* Returns 0, or -1: out of memory. */
 static int write_data(struct page *page, FILE *out)
 {
-    json_t *description = describe(page);
+    json_t *description = describe_page(page);
     char *text = description != NULL ? json_dumps(description, JSON_COMPACT) : NULL, *all = NULL;
     unsigned char *packed = NULL;
     size_t length = 0;

@@ -298,13 +298,13 @@ static void print_workers(const json_t *list, FILE *out)
  */
 #define FIGURE_ITEM(name) (METRIC_COUNT + FIGURE_##name)
 
-struct subject {
+struct answer_subject {
     const char *name;
     int items[9];
     size_t count;
 };
 
-static const struct subject subjects[] = {
+static const struct answer_subject subjects[] = {
     {"requests",
      {METRIC_requests, METRIC_requests_keepalive, METRIC_requests_limited,
       METRIC_responses_cut_short},
@@ -397,7 +397,7 @@ static const char *figure_text(enum figure figure, const json_t *answer, char *b
 }
 
 /* False if the server publishes none of its metrics. */
-static bool is_published(const struct subject *subject, const json_t *answer)
+static bool is_published(const struct answer_subject *subject, const json_t *answer)
 {
     const json_t *metrics = json_object_get(answer, "metrics");
     bool only_figures = true;
@@ -411,7 +411,7 @@ static bool is_published(const struct subject *subject, const json_t *answer)
     return only_figures;
 }
 
-static void print_subject(const struct subject *subject, const json_t *answer, FILE *out)
+static void print_subject(const struct answer_subject *subject, const json_t *answer, FILE *out)
 {
     const char *separator = "";
 

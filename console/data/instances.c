@@ -152,7 +152,7 @@ static void read_recent(const struct segment_reader *reader, double *recent)
     }
 }
 
-static bool describe(const char *name, struct instance *instance)
+static bool describe_instance(const char *name, struct instance *instance)
 {
     struct segment_reader reader;
     enum segment_health health;
@@ -205,7 +205,7 @@ size_t instances_find(struct instance *list)
 
     while (directory != NULL && count < INSTANCES_MAX && (entry = readdir(directory)) != NULL)
         if (instance_of_segment(entry->d_name, name) && !is_listed(list, count, name) &&
-            describe(name, &list[count]))
+            describe_instance(name, &list[count]))
             count++;
     if (directory != NULL)
         closedir(directory);

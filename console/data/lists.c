@@ -284,7 +284,7 @@ struct sorting {
     bool reversed;
 };
 
-static int compare_numbers(uint64_t left, uint64_t right)
+static int compare_descending(uint64_t left, uint64_t right)
 {
     return left > right ? -1 : left < right;
 }
@@ -294,10 +294,10 @@ static int compare_cache_rows(const void *a, const void *b, void *context)
     const struct cache_row *left = *(const struct cache_row *const *)a;
     const struct cache_row *right = *(const struct cache_row *const *)b;
     const struct sorting *sorting = context;
-    int result = sorting->order == CACHE_BY_HITS   ? compare_numbers(left->hits, right->hits)
-                 : sorting->order == CACHE_BY_SIZE ? compare_numbers(left->bytes, right->bytes)
+    int result = sorting->order == CACHE_BY_HITS   ? compare_descending(left->hits, right->hits)
+                 : sorting->order == CACHE_BY_SIZE ? compare_descending(left->bytes, right->bytes)
                  : sorting->order == CACHE_BY_AGE
-                     ? compare_numbers(left->stored_ns, right->stored_ns)
+                     ? compare_descending(left->stored_ns, right->stored_ns)
                      : 0;
 
     if (result == 0)

@@ -149,8 +149,8 @@ bool lab_window_full(const struct lab_window *window)
            newest_sample(window)->time_ns - oldest_sample(window)->time_ns >= window->span_ns;
 }
 
-static double measure_growth(const struct lab_window *window, const struct lab_sample *since,
-                             int metric)
+static double metric_growth(const struct lab_window *window, const struct lab_sample *since,
+                            int metric)
 {
     const struct lab_sample *now = newest_sample(window);
 
@@ -164,7 +164,7 @@ static double measure_rate(const struct lab_window *window, int metric)
 {
     const struct lab_sample *first = oldest_sample(window), *last = newest_sample(window);
 
-    return figure_quotient(measure_growth(window, first, metric),
+    return figure_quotient(metric_growth(window, first, metric),
                            (double)(last->time_ns - first->time_ns) / (double)NS_PER_S);
 }
 
@@ -189,7 +189,7 @@ static double measure_value(const struct lab_window *window, enum lab_measure me
     case GAUGE:
         return (double)last->sums[of];
     case GROWTH:
-        return measure_growth(window, &window->base, of);
+        return metric_growth(window, &window->base, of);
     case FAILED:
         return (double)(last->failed_requests - window->base.failed_requests);
     case RECOVERY:

@@ -183,7 +183,7 @@ void controller_close_page(struct controller *controller)
 /*
  * Stores a successful answer of several lines as a page; returns false if it fits the message line.
  */
-static bool make_page(struct controller *controller, const char *command, const char *answer)
+static bool make_answer_page(struct controller *controller, const char *command, const char *answer)
 {
     FILE *out = fmemopen(controller->page, sizeof(controller->page) - 1, "w");
     const char *first_end;
@@ -288,7 +288,7 @@ static void take_answer(void *context, bool ok, const char *answer)
     record->answered = true;
     if (then != NULL)
         then(call->context, ok, answer);
-    else if (!ok || !make_page(call->controller, command, answer))
+    else if (!ok || !make_answer_page(call->controller, command, answer))
         controller_report(call->controller, !record->ok, "%s", record->answer);
 }
 

@@ -279,7 +279,7 @@ static void forget_terminal(void)
 }
 
 /* The Linux console and the terminals that vt stands for print what they do not know. */
-static bool can_answer(void)
+static bool terminal_can_answer(void)
 {
     const char *type = getenv("TERM");
 
@@ -328,7 +328,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
     input.decoder.brightness = -1;
     screen_adjust(screen, theme, ascii, mouse);
     add_output(paste_marks_on);
-    if (theme == THEME_ASK && answered_theme == THEME_ASK && can_answer())
+    if (theme == THEME_ASK && answered_theme == THEME_ASK && terminal_can_answer())
         add_output(ask_background);
     lay_out_screen(screen, LINES, COLS);
     return 0;
@@ -489,7 +489,7 @@ static bool read_bytes(int timeout_ms)
 }
 
 /* Adopts what the terminal has answered, however late; then all is drawn again. */
-static void take_answer(void)
+static void take_brightness(void)
 {
     if (input.decoder.brightness < 0 || answered_theme != THEME_ASK)
         return;
@@ -512,7 +512,7 @@ int screen_key(void)
             return -1;
         else if (!read_bytes(ESCAPE_DELAY_MS))
             key_decoder_expire(decoder);
-        take_answer();
+        take_brightness();
     }
     return decoder->code[input.taken_codes++];
 }

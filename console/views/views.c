@@ -114,7 +114,7 @@ int views_check_filter(const struct filter *filter, char *why, size_t size)
 enum { PART_BYTES = 256 };
 
 /* Copies the next part of *TEXT, up to ';', and moves *TEXT behind it; false: there is none. */
-static bool take_part(const char **text, char part[PART_BYTES])
+static bool cut_part(const char **text, char part[PART_BYTES])
 {
     size_t length;
 
@@ -137,7 +137,7 @@ int views_check_columns(const char *text, char *why, size_t size)
 {
     char part[PART_BYTES];
 
-    while (take_part(&text, part)) {
+    while (cut_part(&text, part)) {
         char *left = NULL, *word = strtok_r(part, " ", &left);
         const struct view *view = word != NULL ? view_named(word) : NULL;
 
@@ -161,7 +161,7 @@ void views_hidden_columns(const char *text, const struct view *view, char *names
     char part[PART_BYTES];
 
     names[0] = '\0';
-    while (take_part(&text, part))
+    while (cut_part(&text, part))
         if (strncmp(part, view->name, length) == 0 && part[length] == ' ')
             snprintf(names, size, "%s", part + length + 1);
 }

@@ -223,7 +223,7 @@ static void list_names(const char *names, char *text, size_t size)
 }
 
 /* With the variables of certbot's hooks. */
-static void change_record(struct acme_process *process, const struct message_acme_record *message)
+static void start_dns_hook(struct acme_process *process, const struct message_acme_record *message)
 {
     char name[ACME_NAME_MAX + 1], all[HOOK_OUTPUT_BYTES], remaining[16], why[512];
     struct acme_hook_call call = {.config = process->config,
@@ -336,7 +336,7 @@ static void on_acme_report(void *owner, int kind, const void *data, size_t lengt
         memcpy(process->key_change.error, changed->error, sizeof(process->key_change.error));
         break;
     case MESSAGE_ACME_RECORD:
-        change_record(process, data);
+        start_dns_hook(process, data);
         break;
     case MESSAGE_ACME_CERTIFICATE:
         certificate = data;

@@ -71,7 +71,7 @@ static bool has_room(const struct connection_queue *queue)
     return queue->length < queue->places;
 }
 
-static bool is_empty(const struct connection_queue *queue)
+static bool queue_is_empty(const struct connection_queue *queue)
 {
     return queue->length == 0 && queue->returned == NULL;
 }
@@ -348,7 +348,7 @@ void connection_queue_leave(struct connection_queue *queue, struct queue_waiter 
 {
     mutex_lock(&queue->lock);
     end_wait(waiter);
-    if (!is_empty(queue))
+    if (!queue_is_empty(queue))
         wake_first(&queue->threads);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -376,7 +376,7 @@ bool connection_queue_has_ended(struct connection_queue *queue)
     bool ended;
 
     mutex_lock(&queue->lock);
-    ended = queue->closed && is_empty(queue);
+    ended = queue->closed && queue_is_empty(queue);
     pthread_mutex_unlock(&queue->lock);
     return ended;
 }

@@ -162,8 +162,8 @@ static int find_without_openat2(const struct files_root *root, const char *path,
     return error;
 }
 
-static int find_path(const struct files_root *root, const char *path, enum files_effort effort,
-                     int *fd)
+static int find_descriptor(const struct files_root *root, const char *path,
+                           enum files_effort effort, int *fd)
 {
     int error = 0;
 
@@ -186,7 +186,7 @@ int files_find(const struct files_root *root, const char *path, enum files_effor
 
     *file = (struct file){.fd = -1};
     path += strspn(path, "/");
-    error = find_path(root, path[0] != '\0' ? path : ".", effort, &fd);
+    error = find_descriptor(root, path[0] != '\0' ? path : ".", effort, &fd);
     if (error == ENOENT && fstat(root->fd, &status) == 0 && status.st_nlink == 0)
         return ESTALE;
     if (error != 0)

@@ -69,7 +69,7 @@ static bool is_unreachable(const char *name)
 }
 
 /* Finds the target of a link if links are followed. */
-static bool follow_link(const struct reading *reading, const char *name, struct file *file)
+static bool follow_entry_link(const struct reading *reading, const char *name, struct file *file)
 {
     char path[TARGET_PATH_MAX + 256];
 
@@ -82,7 +82,8 @@ static bool follow_link(const struct reading *reading, const char *name, struct 
     return true;
 }
 
-static bool read_entry(const struct reading *reading, const char *name, struct listing_entry *entry)
+static bool read_listing_entry(const struct reading *reading, const char *name,
+                               struct listing_entry *entry)
 {
     struct stat status;
     struct file file;
@@ -90,7 +91,7 @@ static bool read_entry(const struct reading *reading, const char *name, struct l
     if (fstatat(reading->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     if (S_ISLNK(status.st_mode)) {
-        if (!follow_link(reading, name, &file))
+        if (!follow_entry_link(reading, name, &file))
             return false;
     } else if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
         file = (struct file){.directory = S_ISDIR(status.st_mode),
@@ -133,7 +134,7 @@ static int add_entry(struct reading *reading, const char *name)
         listing->total++;
         return 0;
     }
-    if (!read_entry(reading, name, &entry))
+    if (!read_listing_entry(reading, name, &entry))
         return 0;
     entry.name = strdup(name);
     if (entry.name == NULL || !make_entry_room(reading)) {

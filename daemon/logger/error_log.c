@@ -54,7 +54,7 @@ static void advance_cursor(struct error_log *log, uint32_t ring)
 }
 
 /* Writes the rest of LINE. Returns false if it must wait. A file that is full loses it. */
-static bool write_event(struct error_log *log)
+static bool write_logged_event(struct error_log *log)
 {
     struct log_sink *sink = &log->sink;
 
@@ -115,7 +115,7 @@ bool error_log_drain(struct error_log *log)
 
     report_suppressed(log, now, false);
     event_merge_begin(log->events, log->segment);
-    while (log_sink_is_open(&log->sink) && write_event(log)) {
+    while (log_sink_is_open(&log->sink) && write_logged_event(log)) {
         ring = event_merge_take(log->events, clock_wall_ns(), &event);
         if (ring < 0)
             return true;

@@ -132,7 +132,7 @@ static void send_finish(const struct logger_process *process)
 }
 
 /* The child keeps the salvaged lines, which AFTER_FORK would free. */
-struct inheritance {
+struct logger_start {
     struct logger_process *process;
     void (*after_fork)(void *context); /* *PROCESS is not valid afterwards */
     void *context;
@@ -140,10 +140,10 @@ struct inheritance {
 
 static void keep_salvage(void *context)
 {
-    const struct inheritance *inheritance = context;
+    const struct logger_start *start = context;
 
-    *inheritance->process->salvage = (struct salvage){0};
-    inheritance->after_fork(inheritance->context);
+    *start->process->salvage = (struct salvage){0};
+    start->after_fork(start->context);
 }
 
 static int run_logger(void *setup)
@@ -160,8 +160,8 @@ static int fork_logger(struct logger_process *process, struct logger_setup *setu
                                         .owner = process,
                                         .queue_max = QUEUED_BYTES_MAX,
                                         .rate_max = CHANNEL_REPORTS_MAX};
-    struct inheritance inheritance = {process, after_fork, context};
-    const struct child_program program = {run_logger, setup, keep_salvage, &inheritance};
+    struct logger_start start = {process, after_fork, context};
+    const struct child_program program = {run_logger, setup, keep_salvage, &start};
     struct salvage salvage = *process->salvage;
 
     setup->salvage = &salvage;

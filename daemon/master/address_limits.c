@@ -116,7 +116,7 @@ int address_limits_set(const struct segment *segment, const struct address_limit
     return 0;
 }
 
-static void remove_entry(const struct segment *segment, uint32_t i)
+static void remove_limit_entry(const struct segment *segment, uint32_t i)
 {
     atomic_store_explicit(&segment_address_limits(segment)->entry[i].until_ns, 0,
                           memory_order_release);
@@ -128,7 +128,7 @@ void address_limits_remove(const struct segment *segment, const struct network *
     uint32_t i = find_limit(segment, network);
 
     if (i < SEGMENT_ADDRESS_LIMITS_MAX)
-        remove_entry(segment, i);
+        remove_limit_entry(segment, i);
 }
 
 void address_limits_expire(const struct segment *segment, uint64_t now_ns)
@@ -139,7 +139,7 @@ void address_limits_expire(const struct segment *segment, uint64_t now_ns)
     for (uint32_t i = 0; address_limits_exist(segment) && i < SEGMENT_ADDRESS_LIMITS_MAX; i++) {
         if (!address_limit_read(segment, i, &limit) || limit.until_ns > now_ns)
             continue;
-        remove_entry(segment, i);
+        remove_limit_entry(segment, i);
         network_text(&limit.network, text);
         event_log(LEVEL_INFO, "limit of client %s has ended (%s)", text,
                   describe_limit(&limit, what));
@@ -200,7 +200,7 @@ static void widen(const char *text, struct network *network)
 }
 
 /* Returns NULL, or what is wrong with TEXT. */
-static json_t *parse_network(const char *text, struct network *network)
+static json_t *parse_limited_network(const char *text, struct network *network)
 {
     enum network_fault fault =
         strcmp(text, "unix:") == 0 ? NETWORK_NO_ADDRESS : network_parse(text, network);
@@ -334,7 +334,7 @@ struct control_reply command_limit_client(const struct call *call)
 
     if (call->argument_count == 0)
         return command_reply(report_limits(call->master));
-    error = parse_network(call->argument[0], &limit.network);
+    error = parse_limited_network(call->argument[0], &limit.network);
     if (error == NULL && call->argument_count == 1)
         error =
             control_error("say how to limit %.64s: a number of requests per second, block, or off",

@@ -271,7 +271,7 @@ static bool is_done(void *owner, uint64_t number)
 }
 
 /* Returns false with an error in *FAILED if the cache is off. */
-static bool has_cache(const struct call *call, struct control_reply *failed)
+static bool require_cache(const struct call *call, struct control_reply *failed)
 {
     if (call->master->config->cache_enabled)
         return true;
@@ -292,7 +292,7 @@ struct control_reply command_cache_flush(const struct call *call)
 {
     struct control_reply result;
 
-    if (!has_cache(call, &result))
+    if (!require_cache(call, &result))
         return result;
     command_log_action(call, "cache flushed");
     return (struct control_reply){
@@ -307,7 +307,7 @@ struct control_reply command_cache_purge(const struct call *call)
     struct control_reply result;
     char what[256];
 
-    if (!has_cache(call, &result))
+    if (!require_cache(call, &result))
         return result;
     if (path[0] != '/')
         return command_reply(control_error("invalid path '%.64s': it must begin with '/' "
@@ -394,7 +394,7 @@ struct control_reply command_cache_size(const struct call *call)
     char from[UNITS_TEXT], to[UNITS_TEXT];
     uint64_t size;
 
-    if (!has_cache(call, &result))
+    if (!require_cache(call, &result))
         return result;
     if (call->argument_count == 0)
         return command_reply(report_size(call->master, 0));
@@ -428,7 +428,7 @@ struct control_reply command_cache_policy(const struct call *call)
     struct control_reply result;
     int policy;
 
-    if (!has_cache(call, &result))
+    if (!require_cache(call, &result))
         return result;
     if (call->argument_count == 0)
         return command_reply(report_policy(call->master, 0));

@@ -88,7 +88,7 @@ static void add_earlier(struct earlier *to, const struct segment_reader *old, ui
 }
 
 /* Adds entry I of the old segment. */
-static void add_entry(struct earlier *to, const struct segment_reader *old, uint32_t i)
+static void add_slot(struct earlier *to, const struct segment_reader *old, uint32_t i)
 {
     if (i > 0)
         add_thread(to, old, i - 1);
@@ -148,7 +148,7 @@ static void count_host(const struct segment *segment, const struct segment *old,
 }
 
 /* The entry of the host with NAME; that with number NEAR is tried first. Its room: there is none. */
-static uint32_t find_host(const struct host_table *table, const char *name, uint32_t near)
+static uint32_t find_host_place(const struct host_table *table, const char *name, uint32_t near)
 {
     if (near < table->room && table->entry[near].id != 0 &&
         strcmp(table->entry[near].name, name) == 0)
@@ -173,7 +173,8 @@ static int match_hosts(struct master *master)
     if (predecessor->host == NULL)
         return ENOMEM;
     for (uint32_t i = 0; i < room; i++) {
-        uint32_t to = host_name_read(old, i, name) != 0 ? find_host(table, name, i) : table->room;
+        uint32_t to =
+            host_name_read(old, i, name) != 0 ? find_host_place(table, name, i) : table->room;
 
         if (to == table->room)
             continue;
@@ -204,11 +205,11 @@ void predecessor_count(struct master *master)
         if (!has_counters(&old->map, i) || segment_reserve_earlier(segment, to) != 0)
             continue;
         if (to == 0) {
-            add_entry(&rest, old, i);
+            add_slot(&rest, old, i);
             continue;
         }
         clear_earlier(&one);
-        add_entry(&one, old, i);
+        add_slot(&one, old, i);
         store_earlier(segment, to, &one);
     }
     store_earlier(segment, 0, &rest);
@@ -261,7 +262,7 @@ void predecessor_free(struct predecessor *predecessor)
     predecessor->host_count = 0;
 }
 
-static bool is_alive(pid_t pid)
+static bool process_exists(pid_t pid)
 {
     return pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH);
 }
@@ -269,10 +270,10 @@ static bool is_alive(pid_t pid)
 /* True while the logger or a worker of the old master exists, which may have been killed. */
 static bool still_counts(const struct segment *old)
 {
-    if (is_alive(atomic_load(&segment_master(old)->logger_pid)))
+    if (process_exists(atomic_load(&segment_master(old)->logger_pid)))
         return true;
     for (uint32_t i = 0; i < segment_count(old, SEGMENT_WORKERS); i++)
-        if (is_alive(atomic_load(&segment_worker_slot(old, i)->pid)))
+        if (process_exists(atomic_load(&segment_worker_slot(old, i)->pid)))
             return true;
     return false;
 }

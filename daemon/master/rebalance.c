@@ -239,7 +239,7 @@ static bool some_are_moving(const struct master *master, uint64_t now_ns)
     return false;
 }
 
-static bool is_on(const struct master *master)
+static bool rebalance_is_on(const struct master *master)
 {
     return master->config->workers_balance_connections && !master->rebalance.stopped;
 }
@@ -289,7 +289,7 @@ static void on_look(evutil_socket_t fd, short what, void *argument)
         check_arrival(master);
         return;
     }
-    if (is_on(master) && !some_are_moving(master, now_ns))
+    if (rebalance_is_on(master) && !some_are_moving(master, now_ns))
         look(master, now_ns);
     schedule(rebalance, balance_interval_ms(&rebalance->balance));
     if (moving && !rebalance_is_moving(rebalance))
@@ -329,7 +329,7 @@ void rebalance_added(struct master *master, const struct worker_process *worker)
     rebalance->share[worker->slot] =
         (struct rebalance_share){.credit = credit_of_added(master, worker),
                                  .closed = connections_closed_by(&master->segment, worker->slot)};
-    if (!is_on(master))
+    if (!rebalance_is_on(master))
         return;
     rebalance->added_ns = clock_monotonic_ns();
     start(master);
@@ -339,7 +339,7 @@ void rebalance_switched(struct master *master)
 {
     struct rebalance *rebalance = &master->rebalance;
 
-    if (is_on(master)) {
+    if (rebalance_is_on(master)) {
         start(master);
         return;
     }

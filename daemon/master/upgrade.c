@@ -144,7 +144,7 @@ int act_kill_successor(struct master *master)
 }
 
 /* Reads what the new master has reported, without the line end. */
-static void read_report(const struct upgrade *upgrade, char *text, size_t size)
+static void read_new_report(const struct upgrade *upgrade, char *text, size_t size)
 {
     ssize_t length = upgrade->report >= 0 ? pread(upgrade->report, text, size - 1, 0) : 0;
 
@@ -157,7 +157,7 @@ int act_abandon_upgrade(struct master *master)
 {
     char report[REPORT_BYTES], failure[REPORT_BYTES + 256];
 
-    read_report(&master->upgrade, report, sizeof(report));
+    read_new_report(&master->upgrade, report, sizeof(report));
     event_log(LEVEL_ERROR, "upgrade failed: the new master %s before it served; this one continues",
               master->upgrade.successor_end);
     if (report[0] != '\0')

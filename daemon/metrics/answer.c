@@ -131,13 +131,13 @@ static struct answer get_events(const struct segment *segment, const struct requ
         .status = STATUS_OK, .type = "text/event-stream", .stream = request->method == METHOD_GET};
 }
 
-struct resource {
+struct metrics_resource {
     struct span path;
     struct answer (*get)(const struct segment *segment, const struct request *request, FILE *out);
     bool open; /* also without a password: probes */
 };
 
-static const struct resource resources[] = {
+static const struct metrics_resource resources[] = {
     {{"/", 1}, get_html, false},
     {{"/page.css", 9}, get_css, false},
     {{"/page.js", 8}, get_js, false},
@@ -222,7 +222,7 @@ static struct answer find_answer(const struct answer_setup *setup, const struct 
 {
     const char *query = memchr(request->target.start, '?', request->target.length);
     struct span path = request->target;
-    const struct resource *resource = NULL;
+    const struct metrics_resource *resource = NULL;
     enum login_verdict verdict = LOGIN_GOOD;
 
     if (query != NULL)

@@ -62,7 +62,7 @@ refuse(const struct unit *unit, const char *format, ...)
     return -1;
 }
 
-static int read_unit(struct unit *unit)
+static int read_service_unit(struct unit *unit)
 {
     FILE *pipe = popen(show_unit, "re");
     size_t room = 0;
@@ -107,7 +107,7 @@ static const char *value_of(const struct unit *unit, const char *name)
     return last;
 }
 
-static bool is_on(const struct unit *unit, const char *name)
+static bool property_is_on(const struct unit *unit, const char *name)
 {
     return strcmp(value_of(unit, name), "yes") == 0;
 }
@@ -154,7 +154,7 @@ static void find_capabilities(struct unit *unit)
     char word[64];
 
     /* With PrivateUsers= they hold only in the user namespace of the service. */
-    while (!is_on(unit, "PrivateUsers") && next_word(&names, word, sizeof(word)))
+    while (!property_is_on(unit, "PrivateUsers") && next_word(&names, word, sizeof(word)))
         for (size_t i = 0; i < ARRAY_LENGTH(capabilities); i++)
             if (strcasecmp(word, capabilities[i].name) == 0) {
                 unit->capabilities |= UINT64_C(1) << capabilities[i].number;
@@ -184,7 +184,7 @@ static int find_identity(struct unit *unit)
     if (user[0] == '\0')
         user = "root";
     if (identity_find(user, group, 0, identity, &fault) != 0) {
-        if (!is_on(unit, "DynamicUser"))
+        if (!property_is_on(unit, "DynamicUser"))
             return refuse(unit, "%s: %s", SERVICE_UNIT, fault.text);
         /* The user exists while the service runs, and has its own group unless the unit names one. */
         uid = (uid_t)strtoul(value_of(unit, "UID"), NULL, 10);
@@ -307,7 +307,7 @@ static int add_directories(const struct unit *unit, const char *property, const 
     const char *names = value_of(unit, property);
     char word[256], path[PATH_MAX];
 
-    if (!is_on(unit, "DynamicUser") || names[0] == '\0' || access(parent, F_OK) != 0)
+    if (!property_is_on(unit, "DynamicUser") || names[0] == '\0' || access(parent, F_OK) != 0)
         return 0; /* the last: the service has not been started yet */
     if (mount_empty(parent) != 0)
         return refuse(unit, "%s: %s", parent, strerror(errno));
@@ -382,7 +382,7 @@ int service_enter(struct service *service, char *why, size_t size)
     unit.description = fmemopen(service->description, sizeof(service->description), "w");
     if (unit.description == NULL)
         return refuse(&unit, "%s", strerror(errno));
-    if (read_unit(&unit) == 0 && find_identity(&unit) == 0 && take_files(&unit) == 0) {
+    if (read_service_unit(&unit) == 0 && find_identity(&unit) == 0 && take_files(&unit) == 0) {
         service->activated = system(is_activated) == 0;
         list_not_applied(&unit, service);
         take_environment(&unit);

@@ -235,8 +235,8 @@ static uint64_t charge_key(const struct rate_table *table, uint64_t key, const s
 }
 
 /* What charge_key() would return, except that it charges only a rejected request. */
-static uint64_t wait_of(const struct rate_table *table, uint64_t key, const struct rate *rate,
-                        uint64_t now_ns)
+static uint64_t wait_in_table(const struct rate_table *table, uint64_t key, const struct rate *rate,
+                              uint64_t now_ns)
 {
     struct segment_rate_entry *entry = find_rate(rate_bucket(table, key), key);
     uint64_t time = entry != NULL ? atomic_load_explicit(&entry->time_ns, memory_order_acquire) : 0;
@@ -276,7 +276,7 @@ static uint64_t charge_limits(const struct rate_table *table, const struct rate_
                               uint64_t now_ns)
 {
     bool site = limits->count == 2;
-    uint64_t wait_ns = site ? wait_of(table, limits->key[1], &limits->rate[1], now_ns) : 0;
+    uint64_t wait_ns = site ? wait_in_table(table, limits->key[1], &limits->rate[1], now_ns) : 0;
 
     if (wait_ns == 0)
         wait_ns = charge_key(table, limits->key[0], &limits->rate[0], now_ns);
@@ -396,7 +396,7 @@ static uint64_t charge_guarded(const struct rate_guard *guard, const struct rate
     uint64_t wait_ns = 0;
 
     for (uint32_t i = 0; i < limits->count && wait_ns == 0; i++)
-        wait_ns = wait_of(&guard->table, limits->key[i], &limits->rate[i], now_ns);
+        wait_ns = wait_in_table(&guard->table, limits->key[i], &limits->rate[i], now_ns);
     if (wait_ns != 0) { /* this worker alone has accepted all of the limit */
         rate_limit_count(guard->segment, limits->key[0], now_ns);
         return wait_ns;

@@ -613,7 +613,8 @@ static double good_percent(const struct point *point, double capacity)
     return 100 * point_own_median(point, POINT_GOOD) / capacity;
 }
 
-static void report_overload(struct document *findings, const struct point *points, double capacity)
+static void report_overload_lesson(struct document *findings, const struct point *points,
+                                   double capacity)
 {
     static const struct column columns[] = {{"in time/s", MEASURE_COUNT, POINT_GOOD},
                                             {"responses/s", MEASURE_RATE, 0},
@@ -671,7 +672,7 @@ static int teach_overload(struct lab *lab, struct document *findings, struct out
     }
     if (measure_lesson(lab, points, (size_t)POLICIES * (OFFERED + 1)) != 0)
         return -1;
-    report_overload(findings, points, capacity);
+    report_overload_lesson(findings, points, capacity);
     good = good_percent(&points[QUEUEING * OFFERED + AT_200], capacity);
     findings_add(findings, FINDINGS_LESSON,
                  "The server can do %.0f requests/s. At 200%% of that, clients get %s of the "

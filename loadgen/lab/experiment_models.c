@@ -294,7 +294,7 @@ static void explain_threads(struct document *findings, const struct model_grid *
 /* Room for a thread for each of 1,000 connections. */
 #define THREADS_MEMORY (400.0 * 1024 * 1024)
 
-static void judge_memory(struct document *findings, const struct model_grid *grid)
+static void judge_thread_memory(struct document *findings, const struct model_grid *grid)
 {
     double memory = memory_with_most(grid, MODEL_THREAD);
     char text[UNITS_TEXT];
@@ -345,7 +345,7 @@ static int compare_models(struct lab *lab, struct document *findings, struct mod
     explain_starved(findings, grid);
     explain_opened(findings, grid);
     explain_threads(findings, grid);
-    judge_memory(findings, grid);
+    judge_thread_memory(findings, grid);
     points_add_cautions(findings, grid->points, GRID_POINTS);
     return 0;
 }

@@ -122,8 +122,8 @@ static int write_find_json(FILE *out, const struct find *find)
 
 /* ---- Text and HTML ---- */
 
-static void put_line(struct document *document, const struct find *find, const size_t *order,
-                     enum measure measure, bool of_rate)
+static void put_measure_line(struct document *document, const struct find *find,
+                             const size_t *order, enum measure measure, bool of_rate)
 {
     document_line(document, measure_table[measure].label, false);
     for (size_t i = 0; i < find->count; i++) {
@@ -157,14 +157,14 @@ static void put_plots(struct document *document, const struct find *find, const 
         document_plot(document, "Latency over offered load", (struct plot_axis){false, axis_rate},
                       (struct plot_axis){true, axis_time});
         for (size_t i = 0; i < ARRAY_LENGTH(times); i++)
-            put_line(document, find, order, times[i], false);
+            put_measure_line(document, find, order, times[i], false);
         put_limit(document, find, order);
     } else {
         document_plot(document,
                       find->plan->find.what == PLAN_FIND_THREADS ? "Throughput over threads"
                                                                  : "Throughput over connections",
                       (struct plot_axis){true, axis_count}, (struct plot_axis){false, axis_rate});
-        put_line(document, find, order, MEASURE_RATE, true);
+        put_measure_line(document, find, order, MEASURE_RATE, true);
     }
 }
 

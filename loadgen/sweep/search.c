@@ -227,8 +227,8 @@ double search_median_at(const struct search_trial *trials, size_t count, double 
 }
 
 /* Sets the lowest sufficient number, the highest lower one (0: none), and the highest number. */
-static void find_plateau(const struct search_trial *trials, size_t count, double *enough,
-                         double *less, double *last)
+static void find_trial_plateau(const struct search_trial *trials, size_t count, double *enough,
+                               double *less, double *last)
 {
     double best = 0;
 
@@ -256,7 +256,7 @@ double number_search_next(double max, const struct search_trial *trials, size_t 
         return 0;
     if (trials_at(trials, count, trials[count - 1].x) < SEARCH_ROUNDS)
         return trials[count - 1].x;
-    find_plateau(trials, count, &enough, &less, &last);
+    find_trial_plateau(trials, count, &enough, &less, &last);
     if (last < 4 * enough && last < max)
         return fmin(2 * last, max);
     return enough - less > 1 && enough > less * 1.1 ? floor((less + enough) / 2) : 0;
@@ -267,7 +267,7 @@ struct search_answer number_search_answer(const struct search_trial *trials, siz
     struct search_answer answer = {.found = count > 0};
     double last;
 
-    find_plateau(trials, count, &answer.high, &answer.low, &last);
+    find_trial_plateau(trials, count, &answer.high, &answer.low, &last);
     answer.x = answer.high;
     return answer;
 }
