@@ -163,10 +163,10 @@ void error_log_report_suppressed(struct error_log *log);
  */
 
 /*
- * Runs until the master sends MESSAGE_LOG_FINISH, or until the master and all workers have died.
- * Lines that cannot be written by then are counted and reported. Returns the exit status. The
- * caller has freed the master's event base.
+ * Runs with ARGUMENT, a struct logger_setup, until the master sends MESSAGE_LOG_FINISH, or until the
+ * master and all workers have died. Lines that cannot be written by then are counted and reported.
+ * Returns the exit status. The caller has freed the master's event base.
  */
-int logger_run(const struct logger_setup *setup);
+int logger_run(void *argument);
 
 #endif

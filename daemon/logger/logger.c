@@ -267,8 +267,9 @@ static void free_logger(struct logger *logger)
     free(logger);
 }
 
-int logger_run(const struct logger_setup *setup)
+int logger_run(void *argument)
 {
+    const struct logger_setup *setup = argument;
     struct logger *logger = calloc(1, sizeof(*logger));
     int failed;
 

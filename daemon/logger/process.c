@@ -146,11 +146,6 @@ static void keep_salvage(void *context)
     start->after_fork(start->context);
 }
 
-static int run_logger(void *setup)
-{
-    return logger_run(setup);
-}
-
 static int fork_logger(struct logger_process *process, struct logger_setup *setup,
                        void (*after_fork)(void *context), void *context)
 {
@@ -161,7 +156,7 @@ static int fork_logger(struct logger_process *process, struct logger_setup *setu
                                         .queue_max = QUEUED_BYTES_MAX,
                                         .rate_max = CHANNEL_REPORTS_MAX};
     struct logger_start start = {process, after_fork, context};
-    const struct child_program program = {run_logger, setup, keep_salvage, &start};
+    const struct child_program program = {logger_run, setup, keep_salvage, &start};
     struct salvage salvage = *process->salvage;
 
     setup->salvage = &salvage;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIELDS_MAX = 128, BLOCK_MAX = 128 * 1024, HEAD_MAX = 16 * 1024, WINDOW_MORE = 1 << 20 };
+enum { FIELDS_MAX = 128, BLOCK_MAX = 128 * 1024, HEAD_MAX = 16 * 1024 };
 
 void http2_open(struct http2_client *client, uint16_t port, const uint32_t (*pairs)[2])
 {
