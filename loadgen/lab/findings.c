@@ -59,6 +59,25 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 
 /* ---- For pages ---- */
 
+/* The units of values that are not measures of a run. */
+enum published_unit { PUBLISHED_COUNT, PUBLISHED_BYTES, PUBLISHED_PERCENT };
+
+/*
+ * A result of the same experiment that others published, or the settings of the results that follow
+ * it, or why those of a source are not compared (published.def).
+ */
+struct published {
+    const char *experiment;
+    const char *settings; /* NULL: a result */
+    bool compared;        /* false: the settings are the reason why nothing is */
+    int source;           /* who published it; -1: settings of ours */
+    const char *point;
+    enum measure measure;
+    const char *label; /* NULL: that of the measure */
+    enum published_unit unit;
+    double value; /* NAN: not published */
+};
+
 enum {
 #define PUBLISHED_SOURCE(id, authors, title, year) SOURCE_##id,
 #include "loadgen/lab/published.def"
@@ -87,14 +106,6 @@ static const struct published *published_entry(const char *experiment,
         if (strcmp(at->experiment, experiment) == 0)
             return at;
     return NULL;
-}
-
-const struct published *published_next(const char *experiment, const struct published *after)
-{
-    do
-        after = published_entry(experiment, after);
-    while (after != NULL && after->settings != NULL);
-    return after;
 }
 
 /* Our result for ONE; NAN if the point was not measured. */

@@ -29,28 +29,6 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
 
 /* ---- For pages ---- */
 
-/* The units of values that are not measures of a run. */
-enum published_unit { PUBLISHED_COUNT, PUBLISHED_BYTES, PUBLISHED_PERCENT };
-
-/*
- * A result of the same experiment that others published, or the settings of the results that follow
- * it, or why those of a source are not compared (published.def).
- */
-struct published {
-    const char *experiment;
-    const char *settings; /* NULL: a result */
-    bool compared;        /* false: the settings are the reason why nothing is */
-    int source;           /* who published it; -1: settings of ours */
-    const char *point;
-    enum measure measure;
-    const char *label; /* NULL: that of the measure */
-    enum published_unit unit;
-    double value; /* NAN: not published */
-};
-
-/* The result of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
-const struct published *published_next(const char *experiment, const struct published *after);
-
 /* Our own results of the points that others published, too. All zero: none. */
 enum { PUBLISHED_POINT = 64, PUBLISHED_OWN_MAX = 64, PUBLISHED_VALUES_MAX = 16 };
 

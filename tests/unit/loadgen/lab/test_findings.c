@@ -126,8 +126,18 @@ TEST(summary_counts_verdicts)
     document_free(findings);
 }
 
-/* Times are in microseconds, rates positive. Each figure has a source, its settings and ours. */
-TEST(published_figures_have_values_and_sources)
+static size_t count_rows(const struct document *findings)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < findings->section_count; i++)
+        for (size_t k = 0; k < findings->sections[i].table_count; k++)
+            rows += findings->sections[i].tables[k].row_count;
+    return rows;
+}
+
+/* Each figure has a source, its settings and ours. */
+TEST(published_figures_have_sources)
 {
     static const struct {
         const char *experiment;
@@ -149,16 +159,13 @@ TEST(published_figures_have_values_and_sources)
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        const struct published *one = published_next(cases[i].experiment, NULL);
         struct document *findings = findings_create("x");
-        size_t count = 0, size;
+        size_t size;
         char *text;
         FILE *out = open_memstream(&text, &size);
 
-        for (; one != NULL; one = published_next(cases[i].experiment, one), count++)
-            assert_true(one->value > 0 || isnan(one->value) || one->label != NULL);
-        assert_int_equal(count, cases[i].figures);
         findings_add_published(findings, cases[i].experiment, &own);
+        assert_int_equal(count_rows(findings), cases[i].figures);
         assert_int_equal(document_write_text(out, findings, false), 0);
         fclose(out);
         if (cases[i].source != NULL)
