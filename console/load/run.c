@@ -29,7 +29,6 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
     run->started_ns = wall_ns;
     run->settings = *settings;
     run->spacing_s = LEAST_SPACING_S;
-    run->totals.client_cores = NAN;
     snprintf(run->url, sizeof(run->url), "%s", url);
 }
 
@@ -64,7 +63,6 @@ static void take_totals(struct load_totals *totals, const json_t *line)
     totals->connections = json_count_of(line, "connections");
     totals->connections_up = json_count_of(line, "connections_up");
     totals->rate_wanted = json_number_of(line, "rate", 0);
-    totals->client_cores = json_number_of(line, "client_cores", NAN);
 }
 
 /* The server's rate is that of the last second, which must not begin before the run. */

@@ -36,8 +36,7 @@ struct load_totals {
     double p50_ns, p90_ns, p99_ns, max_ns;
     uint64_t begun, answered, failed, bad_statuses, unanswered;
     uint64_t connections, connections_up;
-    double rate_wanted;  /* 0: unlimited */
-    double client_cores; /* NAN: unknown */
+    double rate_wanted; /* 0: unlimited */
 };
 
 enum load_check {

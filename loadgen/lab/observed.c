@@ -96,7 +96,6 @@ static int run_observed(struct observed *observed, struct point *point, struct r
     begun = tally_get(&result->tally, TALLY_begun);
     observed->answered = tally_get(&result->tally, TALLY_answered);
     observed->bad = tally_bad(&result->tally);
-    observed->client_share = result_cpu_share(result);
     observed->late_percent =
         begun > 0 ? 100.0 * (double)tally_get(&result->tally, TALLY_late) / (double)begun : 0;
     result_free(result);

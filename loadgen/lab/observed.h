@@ -34,7 +34,7 @@ struct observed {
     struct series *series;
     struct observed_sample *samples; /* one for each entry of the series, at most OBSERVED_STEPS */
     uint64_t answered, bad;
-    double client_share, late_percent;
+    double late_percent;
     bool event_done;
 };
 
