@@ -97,21 +97,22 @@ def check_symbols(build, problems):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     top = os.getcwd()
-    defined, used = {}, {}  # by program, as two programs may have functions of one name
+    sources = {}  # by object file
     for command in commands:
         path = os.path.relpath(command["file"], top)
-        program = path.split("/")[0]
         if os.path.dirname(path) not in LAYERS:
             continue
-        output = os.path.join(command["directory"], command["output"]) if "output" in command else \
-            os.path.join(command["directory"], re.search(r" -o (\S+)", command["command"]).group(1))
-        listing = subprocess.run(["nm", "-P", "-g", output], check=True, capture_output=True, text=True).stdout
-        for line in listing.splitlines():
-            name, kind = line.split()[:2]
-            if kind == "U":
-                used.setdefault(path, set()).add(name)
-            else:
-                defined[program, name] = os.path.dirname(path)
+        output = command["output"] if "output" in command else re.search(r" -o (\S+)", command["command"]).group(1)
+        sources[os.path.join(command["directory"], output)] = path
+    defined, used = {}, {}  # by program, as two programs may have functions of one name
+    listing = subprocess.run(["nm", "-A", "-P", "-g", *sources], check=True, capture_output=True, text=True).stdout
+    for line in listing.splitlines():
+        output, name, kind = re.match(r"(.*): (\S+) (\S)", line).groups()
+        path = sources[output]
+        if kind == "U":
+            used.setdefault(path, set()).add(name)
+        else:
+            defined[path.split("/")[0], name] = os.path.dirname(path)
     for path, names in sorted(used.items()):
         directory, program = os.path.dirname(path), path.split("/")[0]
         for name in sorted(names - {"__assert_fail"}):  # which replaces a function of the C library
