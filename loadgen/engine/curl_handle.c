@@ -171,8 +171,7 @@ bool curl_handle_enlarge_buffer(const struct plan *plan, CURL *easy, uint64_t bo
 
 bool curl_handle_set_common(const struct plan *plan, CURL *easy)
 {
-    return curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, LENGTH_MAX) == CURLE_OK &&
+    return curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, LENGTH_MAX) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK;
 }
 

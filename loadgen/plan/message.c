@@ -184,11 +184,46 @@ static bool append_body_fields(const struct plan *plan, const struct request *re
            string_list_append(list, "Expect:");
 }
 
+/* A part of TARGET's URL, or NULL. Release with curl_free(). */
+static char *target_part(const struct target *target, CURLUPart which)
+{
+    char *text = NULL;
+
+    return curl_url_get(target->url, which, &text, 0) == CURLUE_OK ? text : NULL;
+}
+
+/*
+ * With the port unless it is the default of the scheme. The empty field before it keeps libcurl from
+ * formatting one of its own for each request.
+ */
+static bool append_host(const struct plan *plan, const struct request *request,
+                        struct curl_slist **list)
+{
+    const struct target *target = &request->target;
+    bool is_default = target->port == (target->tls ? 443 : 80), good;
+    char *host, *field = NULL;
+
+    if (!string_list_append(list, "Host:"))
+        return false;
+    if (has_field(plan, request, "Host"))
+        return true;
+    host = target_part(target, CURLUPART_HOST);
+    good = host != NULL &&
+           asprintf(&field, is_default ? "Host: %s" : "Host: %s:%u", host, target->port) > 0;
+    good = good && string_list_append(list, field);
+    curl_free(host);
+    free(field);
+    return good;
+}
+
 static bool make_header_fields(const struct plan *plan, const struct request *request,
                                struct curl_slist **list)
 {
     char range[128] = "";
-    bool good = true;
+    bool good =
+        append_host(plan, request, list) &&
+        (has_field(plan, request, "User-Agent") || append_pair(list, "User-Agent", USER_AGENT)) &&
+        (has_field(plan, request, "Accept") || append_pair(list, "Accept", "*/*"));
 
     for (const struct curl_slist *field = request->own_fields; good && field; field = field->next)
         good = is_replaced_by_plan(plan, field->data) || append_header_field(list, field->data);
@@ -217,7 +252,8 @@ static void find_close(const struct plan *plan, struct request *request)
 /* Sets the fields of REQUEST; false if out of memory. */
 static bool set_fields(struct request_plan *request_plan, struct request *request)
 {
-    struct curl_slist **shared = &request_plan->shared_fields[body_kind(request)];
+    struct request *first = &request_plan->requests[request->origin];
+    struct curl_slist **shared = &first->shared_fields[body_kind(request)];
 
     if (request->own_fields != NULL)
         return make_header_fields(request_plan->plan, request, &request->fields);
@@ -229,14 +265,6 @@ static bool set_fields(struct request_plan *request_plan, struct request *reques
 
 /* ---- Messages ---- */
 
-/* A part of TARGET's URL, or NULL. Release with curl_free(). */
-static char *target_part(const struct target *target, CURLUPart which)
-{
-    char *text = NULL;
-
-    return curl_url_get(target->url, which, &text, 0) == CURLUE_OK ? text : NULL;
-}
-
 static void put_request_line(FILE *out, const struct plan *plan, const char *method,
                              const struct target *target)
 {
@@ -247,19 +275,6 @@ static void put_request_line(FILE *out, const struct plan *plan, const char *met
             plan->http == PLAN_HTTP_1_0 ? '0' : '1');
     curl_free(path);
     curl_free(query);
-}
-
-/* With the port unless it is the default of the scheme. */
-static void put_host(FILE *out, const struct target *target)
-{
-    char *host = target_part(target, CURLUPART_HOST);
-    bool is_default = target->port == (target->tls ? 443 : 80);
-
-    fprintf(out, "Host: %s", host != NULL ? host : "");
-    if (!is_default)
-        fprintf(out, ":%u", target->port);
-    fputs("\r\n", out);
-    curl_free(host);
 }
 
 /*
@@ -284,12 +299,6 @@ static bool make_message(const struct plan *plan, struct request *request)
         return false;
     find_close(plan, request);
     put_request_line(out, plan, request->method, &request->target);
-    if (!has_field(plan, request, "Host"))
-        put_host(out, &request->target);
-    if (!has_field(plan, request, "User-Agent"))
-        fputs("User-Agent: " USER_AGENT "\r\n", out);
-    if (!has_field(plan, request, "Accept"))
-        fputs("Accept: */*\r\n", out);
     for (const struct curl_slist *field = request->fields; field; field = field->next)
         put_field(out, field->data);
     if (request->body != NULL)

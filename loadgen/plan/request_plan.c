@@ -96,6 +96,8 @@ void request_plan_release(const struct request_plan *request_plan, struct reques
     free((void *)(uintptr_t)request->method);
     if (request->own_fields != NULL || request->owns_fields)
         curl_slist_free_all(request->fields);
+    for (size_t i = 0; i < REQUEST_BODY_KINDS; i++)
+        curl_slist_free_all(request->shared_fields[i]);
     curl_slist_free_all(request->own_fields);
     if (request->body != request_plan->body)
         free(request->body);
@@ -264,8 +266,6 @@ void request_plan_free(struct request_plan *request_plan)
 {
     for (size_t i = 0; i < request_plan->count; i++)
         request_plan_release(request_plan, &request_plan->requests[i]);
-    for (size_t i = 0; i < REQUEST_BODY_KINDS; i++)
-        curl_slist_free_all(request_plan->shared_fields[i]);
     for (size_t i = 0; i < request_plan->template_count; i++)
         request_template_free(&request_plan->templates[i]);
     free(request_plan->templates);

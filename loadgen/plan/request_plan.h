@@ -19,6 +19,14 @@ enum {
     REQUEST_PLAN_ENTRIES_MAX = 100 * 1000 * 1000,
 };
 
+/* What the header fields say of the body. */
+enum request_body_kind {
+    REQUEST_BODY_NONE,
+    REQUEST_BODY_EMPTY, /* Content-Length: 0 */
+    REQUEST_BODY_GIVEN,
+    REQUEST_BODY_KINDS
+};
+
 struct request {
     struct target target;
     const char *method;            /* owned by the request plan */
@@ -26,11 +34,12 @@ struct request {
     uint32_t origin;               /* requests with the same origin can share a connection */
     struct curl_slist *addresses;  /* the origin's, as CURLOPT_RESOLVE; may be NULL */
     struct curl_slist *own_fields; /* "Name: value", in addition to those of the plan */
-    struct curl_slist *fields;     /* all but Host, User-Agent, Accept and a body's length, for
-                                      CURLOPT_HTTPHEADER; shared by requests without own fields */
-    bool owns_fields;              /* fields is its own in any case */
-    bool closes;                   /* its connection closes after the response */
-    char *body;                    /* the plan's or its own; NULL: none */
+    struct curl_slist *fields;     /* all but a body's length, for CURLOPT_HTTPHEADER */
+    struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of the first request of its origin: the
+                                      fields of all requests of the origin without own ones */
+    bool owns_fields;                                     /* fields is its own in any case */
+    bool closes; /* its connection closes after the response */
+    char *body;  /* the plan's or its own; NULL: none */
     size_t body_length;
     char *message; /* the complete HTTP/1 request */
     size_t message_length;
@@ -44,14 +53,6 @@ struct request_parts {
     const struct curl_slist *fields;
     const char *body; /* NULL: the plan's */
     size_t body_length;
-};
-
-/* What the header fields say of the body. */
-enum request_body_kind {
-    REQUEST_BODY_NONE,
-    REQUEST_BODY_EMPTY, /* Content-Length: 0 */
-    REQUEST_BODY_GIVEN,
-    REQUEST_BODY_KINDS
 };
 
 /* An entry of the order. */
@@ -96,8 +97,6 @@ struct request_plan {
     size_t page_count;
     struct cause *causes;          /* --page-loads: of each entry */
     struct scenario_set scenarios; /* instead of the entries; without any, its count is 0 */
-    struct curl_slist
-        *shared_fields[REQUEST_BODY_KINDS]; /* requests without own fields have these */
     struct curl_slist *connect_to;
     char *body; /* all requests without one of their own have it; NULL: none */
     size_t body_length;
