@@ -77,13 +77,27 @@ static CURLcode on_ssl_context(CURL *easy, void *ssl_context, void *context)
 }
 
 /*
- * libcurl caches the CA certificates for all connections of a multi handle, but not if
- * CURLOPT_CAPATH is set: then each connection reads them all again, which takes 20 ms of CPU time.
- *
+ * Each request copies the names of CA files, so that they are only set where TLS is used. libcurl
+ * caches the certificates for all connections of a multi handle, but not if CURLOPT_CAPATH is set:
+ * then each connection reads them all again, which takes 20 ms of CPU time.
+ */
+static bool set_ca_files(const struct plan *plan, const struct request_plan *request_plan,
+                         CURL *easy)
+{
+    bool is_default = plan->ca_file == NULL && request_plan_has_tls(request_plan);
+
+    return curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
+           (is_default || curl_easy_setopt(easy, CURLOPT_CAINFO, plan->ca_file) == CURLE_OK) &&
+           (plan->proxy != NULL ||
+            (curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, NULL) == CURLE_OK &&
+             curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL) == CURLE_OK));
+}
+
+/*
  * If libcurl negotiated HTTP/2 for the raw engine, it would put its own frames around ours. Other
  * TLS libraries than OpenSSL have no such context; the raw engine then has no HTTP/2 over TLS.
  */
-static bool set_tls(const struct plan *plan, CURL *easy)
+static bool set_tls(const struct plan *plan, const struct request_plan *request_plan, CURL *easy)
 {
     bool own_alpn = plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2;
     long version = plan->tls_max == 12   ? CURL_SSLVERSION_MAX_TLSv1_2
@@ -95,10 +109,9 @@ static bool set_tls(const struct plan *plan, CURL *easy)
         context = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)plan);
     return (context == CURLE_OK || !own_alpn) &&
            curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, own_alpn ? 0L : 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
            (!plan->insecure || (curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
                                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK)) &&
-           set_text(easy, CURLOPT_CAINFO, plan->ca_file) &&
+           set_ca_files(plan, request_plan, easy) &&
            set_text(easy, CURLOPT_SSLCERT, plan->certificate) &&
            set_text(easy, CURLOPT_SSLKEY, plan->key) && set_ciphers(plan->ciphers, easy) &&
            set_text(easy, CURLOPT_SSL_EC_CURVES, plan->groups) &&
@@ -134,8 +147,7 @@ static bool set_route(const struct plan *plan, CURL *easy)
                   : plan->family == AF_INET6 ? CURL_IPRESOLVE_V6
                                              : CURL_IPRESOLVE_WHATEVER;
 
-    return curl_easy_setopt(easy, CURLOPT_PROXY, plan->proxy != NULL ? plan->proxy : "") ==
-               CURLE_OK &&
+    return set_text(easy, CURLOPT_PROXY, plan->proxy) &&
            curl_easy_setopt(easy, CURLOPT_NOPROXY, plan->proxy != NULL ? "" : "*") == CURLE_OK &&
            (plan->engine != PLAN_ENGINE_RAW ||
             curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK) &&
@@ -147,16 +159,18 @@ static bool set_route(const struct plan *plan, CURL *easy)
              curl_easy_setopt(easy, CURLOPT_LOCALPORTRANGE, (long)plan->local_ports) == CURLE_OK));
 }
 
+/* Each request looks through a cache of names whose entries expire: they do not. */
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, request_plan->connect_to) == CURLE_OK &&
-           set_route(plan, easy) && set_tls(plan, easy) &&
+           set_route(plan, easy) && set_tls(plan, request_plan, easy) &&
            curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version_of(plan, request_plan)) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)plan->timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
                CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES_MIN) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
 }
