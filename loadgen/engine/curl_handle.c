@@ -159,6 +159,14 @@ static bool set_route(const struct plan *plan, CURL *easy)
              curl_easy_setopt(easy, CURLOPT_LOCALPORTRANGE, (long)plan->local_ports) == CURLE_OK));
 }
 
+bool curl_handle_set_timeouts(const struct plan *plan, CURL *easy, bool on)
+{
+    return curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, on ? (long)plan->timeout_ms : 0L) ==
+               CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                            on ? (long)plan->connect_timeout_ms : 0L) == CURLE_OK;
+}
+
 /* Each request looks through a cache of names whose entries expire: they do not. */
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy)
@@ -167,9 +175,7 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
            set_route(plan, easy) && set_tls(plan, request_plan, easy) &&
            curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version_of(plan, request_plan)) ==
                CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)plan->timeout_ms) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
-               CURLE_OK &&
+           curl_handle_set_timeouts(plan, easy, true) &&
            curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES_MIN) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;

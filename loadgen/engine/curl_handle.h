@@ -20,6 +20,13 @@ bool curl_handle_set_connection(const struct plan *plan, const struct request_pl
                                 CURL *easy);
 
 /*
+ * Sets the timeouts of the plan, or none. libcurl also applies them to the transfer in progress, but
+ * does not wake up for those that it did not have when the transfer began. Returns false if it
+ * rejects one.
+ */
+bool curl_handle_set_timeouts(const struct plan *plan, CURL *easy, bool on);
+
+/*
  * Sets a large receive buffer if BODY_BYTES, a response, is large. Returns whether it did; from the
  * next request on.
  */

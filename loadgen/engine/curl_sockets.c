@@ -18,6 +18,7 @@
 struct watch {
     struct event *event;
     struct curl_group *group;
+    const CURL *easy;   /* that libcurl registered it for last */
     short registered;   /* EV_READ, EV_WRITE; 0: not on the loop */
     bool parked;        /* libcurl unregistered it; still in epoll */
     bool reports_close; /* opened by open_socket(): close_socket() will be called */
@@ -114,8 +115,9 @@ static int on_timer_wanted(CURLM *multi, long wait_ms, void *context)
     struct curl_group *group = context;
 
     (void)multi;
-    group->timer_due_ns =
-        wait_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)wait_ms * NS_PER_MS;
+    group->timer_due_ns = wait_ms < 0    ? UINT64_MAX
+                          : wait_ms == 0 ? 0
+                                         : clock_monotonic_ns() + (uint64_t)wait_ms * NS_PER_MS;
     if (!group->in_action)
         arm_group_timer(group);
     return 0;
@@ -197,11 +199,11 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *contex
     struct curl_sockets *sockets = group->sockets;
     struct watch *watch = make_watch(sockets, fd);
 
-    (void)easy;
     (void)unused;
     if (watch == NULL)
         return -1;
     watch->group = group;
+    watch->easy = easy;
     watch->parked = what == CURL_POLL_REMOVE && can_park(watch, fd);
     set_registered(sockets, watch, fd, watch->parked ? EV_READ : events_of(what));
     return 0;
@@ -289,6 +291,21 @@ void curl_group_run_added(struct curl_group *group)
 {
     group->timer_due_ns = UINT64_MAX;
     curl_multi_socket_action(group->multi, CURL_SOCKET_TIMEOUT, 0, &group->running);
+}
+
+void curl_group_check(struct curl_group *group, const CURL *easy)
+{
+    const struct curl_sockets *sockets = group->sockets;
+
+    for (size_t fd = 0; fd < sockets->capacity; fd++) {
+        const struct watch *watch = sockets->by_fd[fd];
+
+        if (watch != NULL && watch->group == group && watch->easy == easy &&
+            watch->registered != 0 && !watch->parked) {
+            run_action(group, (curl_socket_t)fd, 0);
+            return;
+        }
+    }
 }
 
 void curl_group_call_again(struct curl_group *group)

@@ -53,6 +53,12 @@ bool curl_sockets_adopt(struct curl_sockets *sockets, CURL *easy);
  */
 void curl_group_run_added(struct curl_group *group);
 
+/*
+ * Makes libcurl check the sockets and timeouts of EASY, an unfinished transfer that has its sockets
+ * for itself. May call ended(). Must not be called from a libcurl callback.
+ */
+void curl_group_check(struct curl_group *group, const CURL *easy);
+
 /* Makes the loop call ended() in its next iteration. */
 void curl_group_call_again(struct curl_group *group);
 

@@ -5,7 +5,9 @@
  *   with HTTP/2 the slots of one connection, else a few connections;
  * - an easy handle is set up once and used for every request of its slot;
  * - URLs are parsed once (CURLOPT_CURLU) and the environment is not searched for proxies;
- * - sockets stay registered between requests (curl_sockets.h).
+ * - sockets stay registered between requests (curl_sockets.h);
+ * - libcurl has timeouts only for requests that probably connect: it would register each of them in
+ *   a tree. check_deadlines() makes it notice the others.
  *
  * If a reused connection turns out to be closed, libcurl retries the request on a new one. That
  * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
@@ -24,6 +26,8 @@
 
 #include "common/clock.h"
 
+#include "loadgen/base/interrupts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,6 +43,9 @@ struct client {
     uint32_t slot;
     const struct request *request; /* the current or last one; NULL before the first */
     uint64_t begun_ns;
+    bool timed;        /* libcurl has its timeouts */
+    bool untimed;      /* a request is in flight without them */
+    bool keeps;        /* the last response left its connection open */
     uint32_t attempts; /* how often the request in flight was sent */
     uint32_t retries;  /* how often of those because the server had not processed it */
     uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
@@ -77,7 +84,9 @@ struct engine {
     struct curl_groups groups;
     uint32_t slots;
     struct group *dirty;
-    bool ends_early; /* whether the engine ends transfers of incomplete requests */
+    bool ends_early;        /* whether the engine ends transfers of incomplete requests */
+    bool shares;            /* HTTP/2: requests share a connection, and may wait for it */
+    struct event *deadline; /* fires when the first untimed request may be due */
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -192,6 +201,67 @@ static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context
     return size * count;
 }
 
+/* ---- Timeouts ---- */
+
+/* A request that is to reuse a connection has the timeouts only when they are over. */
+static void choose_timeouts(struct client *client)
+{
+    const struct engine *engine = client->group->engine;
+    bool untimed = client->keeps && !client->off && !engine->shares;
+
+    if (client->timed == untimed)
+        curl_handle_set_timeouts(engine->config.plan, client->easy, !untimed);
+    client->timed = !untimed;
+    client->untimed = untimed;
+}
+
+/* The shorter timeout of the plan, unless CONNECTED. */
+static uint64_t timeout_ns(const struct engine *engine, bool connected)
+{
+    const struct plan *plan = engine->config.plan;
+    uint64_t ms = plan->timeout_ms;
+
+    if (!connected && plan->connect_timeout_ms < ms)
+        ms = plan->connect_timeout_ms;
+    return ms * NS_PER_MS;
+}
+
+static void arm_deadline(struct engine *engine, uint64_t wait_ns)
+{
+    uint64_t us = wait_ns / NS_PER_US + 1;
+    const struct timeval wait = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+
+    events_add(engine->deadline, &wait);
+}
+
+/*
+ * A request is due a millisecond after its timeout: then it is over by libcurl's clock, too, which
+ * counts from a little later in milliseconds.
+ */
+static void check_deadlines(evutil_socket_t fd, short events, void *context)
+{
+    struct engine *engine = context;
+    uint64_t now_ns = clock_monotonic_ns(), wait_ns = timeout_ns(engine, false);
+
+    (void)fd, (void)events;
+    for (uint32_t i = 0; i < engine->slots; i++) {
+        struct client *client = client_of(engine, i);
+        uint64_t due_ns = client->begun_ns + timeout_ns(engine, client->attempts > 0) + NS_PER_MS;
+
+        if (!client->untimed)
+            continue;
+        if (due_ns > now_ns) {
+            wait_ns = due_ns - now_ns < wait_ns ? due_ns - now_ns : wait_ns;
+            continue;
+        }
+        wait_ns = NS_PER_MS; /* unless libcurl ends it now */
+        curl_handle_set_timeouts(engine->config.plan, client->easy, true);
+        client->timed = true;
+        curl_group_check(&client->group->curl, client->easy);
+    }
+    arm_deadline(engine, wait_ns);
+}
+
 /* ---- A request ---- */
 
 /*
@@ -240,6 +310,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     struct client *client = client_of(engine, slot);
     struct group *group = client->group;
 
+    choose_timeouts(client);
     if (client->off)
         set_off(client, false);
     curl_handle_set_request(client->easy, request, client->request);
@@ -293,6 +364,7 @@ static void engine_curl_flush(struct engine *engine)
 static void client_leave_multi(struct client *client)
 {
     curl_multi_remove_handle(client->group->curl.multi, client->easy);
+    client->untimed = false;
     client->group->in_flight--;
     client->group->sent -= client->attempts > 0 ? 1 : 0;
 }
@@ -346,6 +418,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
             curl_handle_enlarge_buffer(engine->config.plan, client->easy, transaction.body_bytes);
     if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
+    client->keeps = transaction.error == ERROR_KIND_NONE && !client->group->curl.closed;
     client->local_port = 0;
     if (client->slot == 0 && engine->config.transcript != NULL)
         transcript_end(engine->config.transcript, client->easy);
@@ -444,7 +517,7 @@ static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
     struct client *client = client_of(engine, slot);
     bool connected = client->attempts > 0 && curl_handle_connected(client->easy);
 
-    client->ended_early = false;
+    client->ended_early = client->keeps = false;
     client_leave_multi(client);
     return connected;
 }
@@ -502,6 +575,7 @@ static bool add_client(struct engine *engine, struct group *group)
     }
     client->group = group;
     client->slot = engine->slots;
+    client->timed = true;
     client->easy = curl_easy_init();
     if (client->easy == NULL)
         return false;
@@ -535,6 +609,8 @@ static void engine_curl_destroy(struct engine *engine)
     }
     curl_groups_end(&engine->groups);
     curl_sockets_destroy(engine->sockets);
+    if (engine->deadline != NULL)
+        event_free(engine->deadline);
     free(engine);
 }
 
@@ -557,7 +633,9 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     engine->config = *config;
     engine->ends_early = config->plan->http == PLAN_HTTP_2 &&
                          curl_version_info(CURLVERSION_NOW)->version_num < 0x080e00;
+    engine->shares = config->plan->http == PLAN_HTTP_2;
     engine->sockets = curl_sockets_create(config->base);
+    engine->deadline = event_new(config->base, -1, 0, check_deadlines, engine);
     engine->groups = (struct curl_groups){
         .sockets = engine->sockets,
         .ended = curl_on_ended,
@@ -565,8 +643,11 @@ static struct engine *engine_curl_create(const struct engine_config *config)
         .group_bytes = sizeof(struct group) + slots_per_group(config->plan) * sizeof(struct client),
         .slots_per_group = slots_per_group(config->plan),
     };
-    if (engine->sockets != NULL)
+    if (engine->sockets != NULL && engine->deadline != NULL) {
+        if (!engine->shares)
+            arm_deadline(engine, timeout_ns(engine, false));
         return engine;
+    }
     engine_curl_destroy(engine);
     return NULL;
 }

@@ -50,6 +50,7 @@ static const struct run_case run_cases[] = {
     {"/surplus", "-c 2 -n 20", 2, 20, 0, 0, "surplus", 20, 2, 20, NULL},
     {"/surplus", "-c 2 -n 20 -t 2 --max-reqs-per-conn 5", 2, 20, 0, 0, "surplus", 20, 2, 20, NULL},
     {"/silent", "-c 2 -n 4 --timeout 100ms", 2, 4, 0, 0, "timeout", -1, -1, -1, NULL},
+    {"/second-half", "-c 4 -n 8 --timeout 2s", 3, 8, -1, 0, "timeout", -1, 4, -1, NULL},
     /* Requests in progress at the end are aborted and reported. */
     {"/silent", "-c 5 -d 5s --grace 0", 2, 5, 0, 5, NULL, -1, -1, -1, "nothing_answered"},
 };

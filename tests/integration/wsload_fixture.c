@@ -215,6 +215,11 @@ static bool response(int fd, const char *head, unsigned number_on_connection)
     set_last(fd);
     if (is_path(path, "/second-lost") && number_on_connection > 1)
         return false;
+    if (is_path(path, "/second-half") && number_on_connection > 1) {
+        say(fd, OK_HEAD "he");
+        stay_silent(fd);
+        return false;
+    }
     if (is_path(path, "/gated"))
         wait_at_gate();
     if (is_path(path, "/slow"))

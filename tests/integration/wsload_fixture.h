@@ -5,6 +5,7 @@
  *     /ok            200, keep-alive, "hello"        /close    200, then closes
  *     /missing       404                             /lost     closes without an response
  *     /second-lost   responds only to the first request of a connection
+ *     /second-half   the same, but to the second one begins a response that it does not complete
  *     /short, /bad-chunk, /garbage                   malformed responses
  *     /long-length   200 with a Content-Length that fits no integer
  *     /surplus       200, keep-alive, followed by the same response again
