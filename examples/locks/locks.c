@@ -222,6 +222,7 @@ int main(int argc, char **argv)
     unsigned seconds = 60;
     pthread_t thread;
     sigset_t signals;
+    int received;
 
     take_options(argc, argv, &name, &seconds);
     if (fault == 4) {
@@ -232,6 +233,7 @@ int main(int argc, char **argv)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     if (board_open(name != NULL ? name : faults[fault].name, 0) != 0)
         perror("locks: no board");
@@ -243,7 +245,8 @@ int main(int argc, char **argv)
             return 1;
         pthread_detach(thread); /* one in a deadlock does not end */
     }
-    sigtimedwait(&signals, NULL, &(struct timespec){.tv_sec = seconds});
+    alarm(seconds);
+    sigwait(&signals, &received); /* sigtimedwait() would end when the process is continued (fg) */
     __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
     report(board_now());
     board_close();

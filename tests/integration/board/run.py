@@ -247,7 +247,9 @@ def case_locks():
     with Program(locks, "-n", NAME, "-0", "deadlock"):
         wsctl("fault", "on")
         await_true("both threads wait", lambda: all(line in wsconsole("--once", "threads") for line in deadlock))
-    with Program(locks, "-n", NAME, "lost-update"):
+    with Program(locks, "-n", NAME, "lost-update") as program:
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            program.process.send_signal(number)
         await_true("updates are lost", lambda: json.loads(wsctl("--json", "status"))["metrics"]["responses_400"] > 0)
         assert "invalid word 'x'" in wsctl("fault", "x", status=1)
         drawn = screen_of(b"2:fault x\r", "invalid word 'x'")
