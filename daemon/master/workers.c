@@ -620,35 +620,33 @@ bool workers_hold_back(const struct workers *workers)
 
 /* Commands to all workers */
 
+static void send_to_all(const struct workers *workers, enum message_kind kind, const void *message,
+                        size_t size)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            channel_send(workers->worker[i].commands, (int)kind, message, size, -1, false);
+}
+
 void workers_send_tickets(const struct master *master)
 {
-    const struct workers *workers = &master->workers;
     struct message_ticket_keys keys;
 
     tls_tickets_export(master->certificates.tickets, &keys);
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state != WORKER_NONE)
-            channel_send(workers->worker[i].commands, MESSAGE_TICKET_KEYS, &keys, sizeof(keys), -1,
-                         false);
+    send_to_all(&master->workers, MESSAGE_TICKET_KEYS, &keys, sizeof(keys));
     explicit_bzero(&keys, sizeof(keys));
 }
 
 void workers_send_memory(const struct workers *workers)
 {
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state != WORKER_NONE)
-            worker_process_send_memory(&workers->worker[i]);
+    send_to_all(workers, MESSAGE_MEMORY, &workers->memory, sizeof(workers->memory));
 }
 
 void workers_send_balance(const struct master *master)
 {
     const struct message_balance message = {master->config->workers_balance_connections};
-    const struct workers *workers = &master->workers;
 
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state != WORKER_NONE)
-            channel_send(workers->worker[i].commands, MESSAGE_BALANCE, &message, sizeof(message),
-                         -1, false);
+    send_to_all(&master->workers, MESSAGE_BALANCE, &message, sizeof(message));
 }
 
 void workers_send_queue(const struct master *master)
@@ -656,12 +654,8 @@ void workers_send_queue(const struct master *master)
     const struct config *config = master->config;
     const struct message_queue message = {config->workers_queue_order, config->workers_queue_full,
                                           config->workers_connection_queue};
-    const struct workers *workers = &master->workers;
 
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state != WORKER_NONE)
-            channel_send(workers->worker[i].commands, MESSAGE_QUEUE, &message, sizeof(message), -1,
-                         false);
+    send_to_all(&master->workers, MESSAGE_QUEUE, &message, sizeof(message));
 }
 
 void workers_send_offload(const struct workers *workers)
@@ -685,10 +679,7 @@ uint64_t workers_broadcast(struct workers *workers, enum worker_command what, ui
     memcpy(message->path, path, path_size);
     workers->broadcast[number % BROADCASTS_REMEMBERED].number = number;
     workers->broadcast[number % BROADCASTS_REMEMBERED].affected = 0;
-    for (uint32_t i = 0; i < workers->count; i++)
-        if (workers->worker[i].state != WORKER_NONE)
-            channel_send(workers->worker[i].commands, MESSAGE_COMMAND, message,
-                         sizeof(*message) + path_size, -1, false);
+    send_to_all(workers, MESSAGE_COMMAND, message, sizeof(*message) + path_size);
     return number;
 }
 
