@@ -74,7 +74,7 @@ static void send_certificates(struct master *master)
     struct workers *workers = &master->workers;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (worker_is_current(workers, &workers->worker[i]) &&
+        if (worker_is_current(&workers->worker[i]) &&
             worker_process_send_certificates(&workers->worker[i], master->certificates.set) != 0 &&
             errno != EPIPE)
             certificates_refused(&workers->worker[i]);

@@ -115,7 +115,7 @@ static int64_t load_if_able(const struct master *master, const struct worker_pro
     const struct dispatch *dispatch = &master->dispatch;
 
     if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
-        (workers_hold_back(&master->workers) && worker_is_current(&master->workers, worker)))
+        (workers_hold_back(&master->workers) && worker_is_current(worker)))
         return NOT_ABLE;
     if (!dispatch->flushing &&
         (channel_backlog(worker->connections) > 0 || !has_descriptors(master, worker)))

@@ -134,9 +134,8 @@ static uint32_t list_balanced(const struct master *master, struct worker_process
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (worker_is_current(workers, &workers->worker[i]) &&
-            workers->worker[i].state == WORKER_SERVING && rebalance->share[i].giving_ns == 0 &&
-            !is_taking(master, i))
+        if (worker_is_current(&workers->worker[i]) && workers->worker[i].state == WORKER_SERVING &&
+            rebalance->share[i].giving_ns == 0 && !is_taking(master, i))
             list[count++] = &workers->worker[i];
     return count;
 }
@@ -315,7 +314,7 @@ static struct balance_credit credit_of_added(const struct master *master,
     uint32_t count = 1; /* the new one is the first */
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (i != worker->slot && worker_is_current(workers, &workers->worker[i]) &&
+        if (i != worker->slot && worker_is_current(&workers->worker[i]) &&
             workers->worker[i].state == WORKER_SERVING)
             load[count++].open =
                 at_most(worker_process_load(&workers->worker[i], &master->segment), OPEN_MAX);

@@ -225,7 +225,7 @@ static uint32_t list_targets(const struct workers *workers, worker_test *test,
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (test(workers, &workers->worker[i]))
+        if (test(&workers->worker[i]))
             targets[found++] =
                 (struct listener_target){.worker = i, .commands = workers->worker[i].commands};
     return found;
@@ -330,9 +330,8 @@ static void finish_generation(const struct workers *workers, uint32_t generation
     }
 }
 
-static bool is_finishing(const struct workers *workers, const struct worker_process *worker)
+static bool is_finishing(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state == WORKER_LEAVING && worker->finishing;
 }
 
@@ -413,7 +412,7 @@ static void reconcile_workers(struct master *master)
     while (workers_count(workers, worker_is_current) > master->config->workers_processes)
         handle_worker_event(workers_highest(workers, worker_is_current), WORKER_EVENT_leave);
     for (uint32_t i = 0; i < workers->count; i++)
-        if (worker_is_current(workers, &workers->worker[i]))
+        if (worker_is_current(&workers->worker[i]))
             worker_process_send_threads(&workers->worker[i]);
     replace_old(master);
     release_sockets(master);

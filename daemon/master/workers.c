@@ -427,66 +427,61 @@ void workers_kill(const struct workers *workers)
 
 /* Which workers */
 
-bool worker_is_serving(const struct workers *workers, const struct worker_process *worker)
+bool worker_is_serving(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state == WORKER_SERVING;
 }
 
-bool worker_is_leaving(const struct workers *workers, const struct worker_process *worker)
+bool worker_is_leaving(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state == WORKER_LEAVING;
 }
 
-bool worker_may_accept(const struct workers *workers, const struct worker_process *worker)
+bool worker_may_accept(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state == WORKER_LEAVING && !worker->left;
 }
 
 /* The same, but does not wait for one that hangs. */
-static bool is_handing_over(const struct workers *workers, const struct worker_process *worker)
+static bool is_handing_over(const struct worker_process *worker)
 {
-    return worker_may_accept(workers, worker) &&
+    return worker_may_accept(worker) &&
            clock_monotonic_ns() - worker->leaving_ns < HAND_OVER_MS * NS_PER_MS;
 }
 
-static bool is_active_worker(const struct workers *workers, const struct worker_process *worker)
+static bool is_active_worker(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state == WORKER_STARTING || worker->state == WORKER_SERVING;
 }
 
-bool worker_is_current(const struct workers *workers, const struct worker_process *worker)
+bool worker_is_current(const struct worker_process *worker)
 {
-    return is_active_worker(workers, worker) && worker->generation == workers->generation;
+    return is_active_worker(worker) && worker->generation == worker->master->workers.generation;
 }
 
-bool worker_is_old(const struct workers *workers, const struct worker_process *worker)
+bool worker_is_old(const struct worker_process *worker)
 {
-    return is_active_worker(workers, worker) && worker->generation != workers->generation;
+    return is_active_worker(worker) && worker->generation != worker->master->workers.generation;
 }
 
-bool worker_is_old_serving(const struct workers *workers, const struct worker_process *worker)
+bool worker_is_old_serving(const struct worker_process *worker)
 {
-    return worker_is_old(workers, worker) && worker->state == WORKER_SERVING;
+    return worker_is_old(worker) && worker->state == WORKER_SERVING;
 }
 
-static bool is_current_serving(const struct workers *workers, const struct worker_process *worker)
+static bool is_current_serving(const struct worker_process *worker)
 {
-    return worker_is_current(workers, worker) && worker->state == WORKER_SERVING;
+    return worker_is_current(worker) && worker->state == WORKER_SERVING;
 }
 
-static bool is_changing(const struct workers *workers, const struct worker_process *worker)
+static bool is_changing(const struct worker_process *worker)
 {
-    return worker->state == WORKER_STARTING || worker_is_old(workers, worker) ||
+    return worker->state == WORKER_STARTING || worker_is_old(worker) ||
            (worker->resizing && worker->state == WORKER_SERVING);
 }
 
-static bool is_alive(const struct workers *workers, const struct worker_process *worker)
+static bool is_alive(const struct worker_process *worker)
 {
-    (void)workers;
     return worker->state != WORKER_NONE;
 }
 
@@ -495,14 +490,14 @@ uint32_t workers_count(const struct workers *workers, worker_test *test)
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        found += test(workers, &workers->worker[i]);
+        found += test(&workers->worker[i]);
     return found;
 }
 
 struct worker_process *workers_highest(const struct workers *workers, worker_test *test)
 {
     for (uint32_t i = workers->count; i-- > 0;)
-        if (test(workers, &workers->worker[i]))
+        if (test(&workers->worker[i]))
             return &workers->worker[i];
     return NULL;
 }
@@ -519,7 +514,7 @@ uint32_t workers_threads(const struct workers *workers)
     uint32_t least = UINT32_MAX;
 
     for (uint32_t i = 0; i < workers->count; i++)
-        if (is_current_serving(workers, &workers->worker[i]) &&
+        if (is_current_serving(&workers->worker[i]) &&
             worker_process_threads(&workers->worker[i]) < least)
             least = worker_process_threads(&workers->worker[i]);
     return least == UINT32_MAX ? 0 : least;
@@ -540,9 +535,9 @@ bool workers_are_renewed(const struct master *master)
            workers_count(workers, is_current_serving) == master->config->workers_processes;
 }
 
-static bool awaits_certificates(const struct workers *workers, const struct worker_process *worker)
+static bool awaits_certificates(const struct worker_process *worker)
 {
-    return worker_is_current(workers, worker) && worker->certificates_sent != 0;
+    return worker_is_current(worker) && worker->certificates_sent != 0;
 }
 
 bool workers_use_certificates(const struct workers *workers)
@@ -686,8 +681,7 @@ uint64_t workers_broadcast(struct workers *workers, enum worker_command what, ui
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number)
 {
     for (uint32_t i = 0; i < workers->count; i++)
-        if (is_active_worker(workers, &workers->worker[i]) &&
-            workers->worker[i].broadcasts_done < number)
+        if (is_active_worker(&workers->worker[i]) && workers->worker[i].broadcasts_done < number)
             return false;
     return true;
 }

@@ -155,7 +155,7 @@ uint64_t worker_process_load(const struct worker_process *worker, const struct s
 
 /* Which workers */
 
-typedef bool worker_test(const struct workers *workers, const struct worker_process *worker);
+typedef bool worker_test(const struct worker_process *worker);
 
 worker_test worker_is_current;     /* starting or serving, of the current generation */
 worker_test worker_is_old;         /* starting or serving, of another generation */
