@@ -291,8 +291,12 @@ static const enum metric shed_counters[SHORTAGE_COUNT] = {
     [SHORTAGE_MEMORY] = METRIC_connections_shed_memory,
 };
 
-/* Closes up to WANTED connections of the list of DEADLINE, the oldest first. Returns their number. */
-static uint32_t shed_from(struct event_loop *loop, enum deadline deadline, uint32_t wanted)
+/*
+ * Closes up to WANTED connections of the list of DEADLINE, the oldest first. Counts each before its
+ * descriptor is free for a new client. Returns their number.
+ */
+static uint32_t shed_from(struct event_loop *loop, enum deadline deadline, enum shortage reason,
+                          uint32_t wanted)
 {
     struct connection *connection = TAILQ_FIRST(&loop->connections[deadline]);
     uint32_t closed = 0, in_vain = 0;
@@ -305,6 +309,7 @@ static uint32_t shed_from(struct event_loop *loop, enum deadline deadline, uint3
             (deadline != DEADLINE_LINGER && connection_has_unread(connection))) {
             in_vain++;
         } else {
+            metric_add(loop->context.metrics, shed_counters[reason], 1);
             connection_close(connection);
             closed++;
         }
@@ -319,8 +324,7 @@ uint32_t shed_idle(struct event_loop *loop, enum shortage reason, uint32_t wante
     uint32_t closed = 0;
 
     for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
-        closed += shed_from(loop, order[i], wanted - closed);
-    metric_add(loop->context.metrics, shed_counters[reason], closed);
+        closed += shed_from(loop, order[i], reason, wanted - closed);
     shortage_note(loop->context.worker, reason, loop->context.loop_now_ns, closed);
     return closed;
 }
