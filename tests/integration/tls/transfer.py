@@ -325,7 +325,7 @@ def idle_connections_of_old_generations_get_a_last_response(bench):
 def reload_and_upgrade_cut_no_download(bench):
     """Over each protocol one begins before each reload, renewal and upgrade. A timeout of 0 would end all of them at once."""
     large = bench.site / "download.bin"
-    large.write_bytes(hashlib.shake_128(b"download").digest(40 * 1024 * 1024))
+    large.write_bytes(hashlib.shake_128(b"download").digest(16 * 1024 * 1024))
     wanted = 0, "", hashlib.sha256(large.read_bytes()).hexdigest()
     for kind in ("pem", "key"):
         run("cp", bench.path(f"ec.{kind}"), bench.path(f"renewed.{kind}"))
