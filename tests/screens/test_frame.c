@@ -83,7 +83,7 @@ TEST(history_is_shown_by_second)
     ASSERT_SHOWS(" 30 s ago", "requests/s  5.00k", "13.9k total");
     TYPE_SHOWS("\x1bOC", " 29 s ago", "requests/s  100");
     TYPE_SHOWS("[[[", "1m 59s ago"); /* the oldest second */
-    TYPE_HIDES(" ", " ago");
+    TYPE_HIDES(" ", "Space resume");
     ASSERT_SHOWS("10.0k total");
 }
 
@@ -118,7 +118,7 @@ TEST(marks_stand_on_graphs)
     TYPE_SHOWS("n", " ago  T serving threads per worker");
     TYPE_SHOWS("}}", " no later mark");
     assert_null(strstr(terminal_text(terminal), "not done"));
-    TYPE_HIDES(" ", " ago");
+    TYPE_HIDES(" ", "Space resume");
     terminal_resize(terminal, 10, 40); /* a graph of one line has them, too */
     ASSERT_SHOWS("!", "T", "R");
 }
@@ -237,7 +237,7 @@ TEST(overview_shows_a_panel_alone_and_all_lines)
     assert_non_null(strstr(peak, "▲"));
     click(17, text_column(peak, "▲"));
     ASSERT_SHOWS(" 30 s ago", "requests/s  5.00k");
-    TYPE_HIDES(" ", " ago");
+    TYPE_HIDES(" ", "Space resume");
     TYPE_SHOWS("\x1bOB", "latency p99  -");
     assert_null(strstr(terminal_text(terminal), "requests/s  0"));
     TYPE_SHOWS("\x1b", "cache hit ratio");
@@ -249,8 +249,8 @@ TEST(overview_shows_a_panel_alone_and_all_lines)
         terminal_type(terminal, others[i]);
         ASSERT_SHOWS("1m └");
         click(row_of("      1m └") - 1, 60);
-        ASSERT_SHOWS(" s ago");
-        TYPE_HIDES(" ", " ago");
+        ASSERT_SHOWS(" s ago", "Space resume");
+        TYPE_HIDES(" ", "Space resume");
     }
 }
 
@@ -336,7 +336,7 @@ TEST(keys_of_rows_are_offered_with_rows)
     TYPE_SHOWS("\x1bOD", " 1 s ago");
     TYPE_SHOWS("m", "One second forward");
     TYPE_HIDES("\x1b", "One second forward");
-    TYPE_HIDES(" ", " ago");
+    TYPE_HIDES(" ", "Space resume");
     TYPE_SHOWS(":show path=/page-1\rm", "Back");
     assert_null(strstr(terminal_text(terminal), "Details")); /* no row is selected */
 }

@@ -61,7 +61,7 @@ static void restore(int fd, int before, char *text, size_t size)
 static const struct result *call_main(const char *line)
 {
     static struct result result;
-    char *argv[32] = {"webserverd"}, words[1024];
+    char program[] = "webserverd", *argv[32] = {program}, words[1024];
     int argc = 1, out, err;
 
     snprintf(words, sizeof(words), "%s", line);

@@ -214,6 +214,7 @@ TEST(stop_of_the_old_master_reaches_the_new_one)
     int link[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    master.config->workers_stop_grace = 3600000;
     master.upgrade.inheritance.link = link[1];
     assert_int_equal(upgrade_watch_old_master(&master), 0);
     assert_int_equal(send(link[0], &(char){INHERITANCE_STOP}, 1, 0), 1);
