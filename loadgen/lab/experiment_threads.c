@@ -227,7 +227,7 @@ static void explain_offload(struct document *findings, const struct lab *lab,
             enough = i;
     findings_add(findings, FINDINGS_LESSON,
                  "With 2 ms of CPU time per request, %u core%s can serve at most %.0f requests/s. "
-                 "One offload thread serves %s, %u serve %s, and more add less than 5 %%.",
+                 "One offload thread serves %s, %u serve %s, and more add less than 5%%.",
                  lab->cores, lab->cores == 1 ? "" : "s", most,
                  format_number(one, sizeof(one), point_median(&points[0], MEASURE_RATE)),
                  offload[enough], point_between(other, &points[enough], MEASURE_RATE));

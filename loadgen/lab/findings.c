@@ -222,7 +222,7 @@ void findings_add_terms(struct document *findings)
         {"First byte", "time from when a request was sent to the first byte of the response"},
         {"Server CPU", "CPU time of all processes of the server, divided by the responses"},
         {"Switches", "context switches of the server's threads per request"},
-        {"± and bars", "half the width, and the ends, of the 95 % confidence interval of the "
+        {"± and bars", "half the width, and the ends, of the 95% confidence interval of the "
                        "median over the rounds"},
     };
 

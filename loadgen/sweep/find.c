@@ -250,6 +250,36 @@ static const char *const limit_texts[] = {
     [SWEEP_LIMIT_NOT_REACHED] = "",
 };
 
+/* The lowest rates are those that the search ends with; some are too low for a single request. */
+static void conclude_no_rate(struct find *find)
+{
+    double least = INFINITY, most = 0;
+    bool good = false;
+    size_t answered = 0;
+    char low[UNITS_TEXT], high[UNITS_TEXT];
+
+    for (size_t i = 0; i < find->count; i++) {
+        const double *value = find->measures[i].value;
+
+        if (!(value[MEASURE_RATE] > 0))
+            continue;
+        answered++;
+        good = good || value[MEASURE_ERRORS] < 100;
+        least = fmin(least, find->trials[i].x);
+        most = fmax(most, find->trials[i].x);
+    }
+    if (answered == 0)
+        snprintf(find->text, sizeof(find->text),
+                 "No rate meets %s: none of %zu trials had a response.",
+                 find->plan->find.condition.text, find->count);
+    else
+        snprintf(find->text, sizeof(find->text),
+                 "No rate meets %s: none of %zu trials did, from %s down to %s requests/s.%s",
+                 find->plan->find.condition.text, answered, format_number(high, sizeof(high), most),
+                 format_number(low, sizeof(low), least),
+                 good ? "" : " All of their requests failed or had an error status.");
+}
+
 static void conclude_rate(struct find *find)
 {
     const struct search_answer *answer = &find->answer;
@@ -260,8 +290,7 @@ static void conclude_rate(struct find *find)
     format_number(low, sizeof(low), answer->low);
     format_number(high, sizeof(high), answer->high);
     if (!answer->found) {
-        snprintf(find->text, sizeof(find->text), "No rate meets %s: not even %s requests/s.",
-                 condition, rate);
+        conclude_no_rate(find);
         return;
     }
     find->limit = find_limit_of_rate(find);

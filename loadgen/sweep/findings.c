@@ -415,10 +415,27 @@ static double max_rate_of(const struct sweep_curve *curve)
     return curve->measured > 0 ? median(&curve->points[curve->zones.best], MEASURE_RATE) : 0;
 }
 
+static const struct interval *max_interval_of(const struct sweep_curve *curve)
+{
+    return &curve->points[curve->zones.best].over_rounds[MEASURE_RATE];
+}
+
+/* The number of curves whose maximum may be that of BEST; 0 without intervals. */
+static size_t count_equals(const struct sweep *sweep, const struct sweep_curve *best)
+{
+    size_t equals = 0;
+
+    for (size_t i = 0; i < sweep->curve_count; i++)
+        equals += &sweep->curves[i] != best &&
+                  max_interval_of(&sweep->curves[i])->high >= max_interval_of(best)->low;
+    return equals;
+}
+
 static void compare_curves(struct sweep *sweep)
 {
     const struct sweep_curve *best = &sweep->curves[0], *least = best;
-    char most[MEASURE_TEXT];
+    char most[MEASURE_TEXT], fewest[MEASURE_TEXT], others[128] = "";
+    size_t equals;
 
     for (size_t i = 1; i < sweep->curve_count; i++) {
         if (max_rate_of(&sweep->curves[i]) > max_rate_of(best))
@@ -429,13 +446,24 @@ static void compare_curves(struct sweep *sweep)
     if (sweep->curve_count < 2 || !(max_rate_of(least) > 0))
         return;
     measure_format(most, MEASURE_RATE, max_rate_of(best));
+    measure_format(fewest, MEASURE_RATE, max_rate_of(least));
+    equals = count_equals(sweep, best);
+    if (equals > 0)
+        snprintf(others, sizeof(others),
+                 " %zu other%s cannot be told apart from it: the intervals overlap.", equals,
+                 equals == 1 ? "" : "s");
     if (best == least)
         add_note(sweep, "best_of_all", "All curves have the same maximum rate: %s requests/s.",
                  most);
+    else if (equals == sweep->curve_count - 1)
+        add_note(sweep, "best_of_all",
+                 "The curves cannot be told apart: their maxima are %s to %s requests/s, and their "
+                 "confidence intervals overlap that of the highest.",
+                 fewest, most);
     else
         add_note(sweep, "best_of_all",
-                 "Best curve: %s, with %s requests/s, %.2f times the rate of the worst (%s).",
-                 best->name, most, max_rate_of(best) / max_rate_of(least), least->name);
+                 "Best curve: %s, with %s requests/s, %.2f times the rate of the worst (%s).%s",
+                 best->name, most, max_rate_of(best) / max_rate_of(least), least->name, others);
 }
 
 static void note_end(struct sweep *sweep)

@@ -209,12 +209,15 @@ class JsonPage(unittest.TestCase):
         self.assertEqual(sorted(self.checker.wrong), [])
 
     def test_page_has_the_members_of_a_search(self):
-        for goal, status in (("p99<1us", 99), ("--connections", 0)):
+        for goal, status, text in (("p99<1us", 99, r"^No rate meets p99<1us: none of \d+ trials "),
+                                   ("--connections", 0, "of the highest rate")):
             found = subprocess.run(
                 [protocols.PROGRAMS / "wsload", "find", goal, "--json", "--quiet", *servers.PATIENT, "-c", "2", "-d", "30ms",
                  "-w", "0", self.server.url("http")], capture_output=True, text=True, check=False)
             self.assertEqual(found.returncode, status, found.stderr)
-            self.checker.check_report("Find", json.loads(found.stdout))
+            report = json.loads(found.stdout)
+            self.checker.check_report("Find", report)
+            self.assertRegex(report["answer"]["text"], text)
         self.assertEqual(sorted(self.checker.wrong), [])
 
     def test_unknown_missing_and_mistyped_members_are_found(self):

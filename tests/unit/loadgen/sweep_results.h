@@ -11,7 +11,8 @@
 
 struct invented {
     struct usl law;
-    double ripple; /* largest deviation of a round, as a part of the rate */
+    double ripple;  /* largest deviation of a round, as a part of the rate */
+    double closing; /* rate of a connection per request, as a part of keep-alive's; 0: equal */
     double client_percent, server_cores, machine_percent;
     uint32_t cores;
     struct server_sizes server;
@@ -21,11 +22,14 @@ struct invented {
 
 static struct plan sweep_plan;
 
-static struct measures invent(const struct invented *invented, double n, uint32_t round)
+static struct measures invent(const struct invented *invented, const struct plan *plan,
+                              uint32_t round)
 {
     static const double deviations[] = {0, 1, -1, 0.5, -0.5};
+    double n = plan->connections_requested;
+    double part = plan->keepalive || invented->closing == 0 ? 1 : invented->closing;
     double rate =
-        usl_throughput(&invented->law, n) * (1 + invented->ripple * deviations[round % 5]);
+        part * usl_throughput(&invented->law, n) * (1 + invented->ripple * deviations[round % 5]);
     double us = n / rate * 1e6;
     struct measures measures;
 
@@ -62,8 +66,7 @@ static struct sweep *invent_sweep(const struct invented *invented, const char *l
     sweep->machine_cores = invented->cores;
     for (uint32_t round = 0; round < invented->rounds_done; round++)
         for (size_t i = 0; i < sweep->point_count; i++) {
-            const struct measures measures =
-                invent(invented, sweep->points[i].plan.connections_requested, round);
+            const struct measures measures = invent(invented, &sweep->points[i].plan, round);
 
             trials_add(sweep->trials, i, &measures);
         }

@@ -249,6 +249,30 @@ TEST(formats_escape_url_and_contain_findings)
     }
 }
 
+TEST(best_curve_is_named_only_if_intervals_do_not_overlap)
+{
+    static const struct {
+        double closing;
+        const char *text;
+    } cases[] = {
+        {0.999, "The curves cannot be told apart: their maxima are 18,247 to 18,265 requests/s"},
+        {0.5, "Best curve: keep-alive, 1 worker x 4 threads, with 18,265 requests/s, 2.00 times"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct invented invented = contention();
+        struct sweep *sweep;
+        char *text;
+
+        invented.closing = cases[i].closing;
+        sweep = invent_sweep(&invented, LOADS "--keepalive both --json http://a/");
+        text = write_report(sweep);
+        assert_non_null(strstr(text, cases[i].text));
+        free(text);
+        sweep_free(sweep);
+    }
+}
+
 TEST(interrupted_sweep_reports_what_was_measured)
 {
     struct invented invented = contention();
