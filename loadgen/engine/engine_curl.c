@@ -85,6 +85,7 @@ struct engine {
     uint32_t slots;
     struct group *dirty;
     bool ends_early;        /* whether the engine ends transfers of incomplete requests */
+    bool one_origin;        /* all requests can share connections */
     bool shares;            /* HTTP/2: requests share a connection, and may wait for it */
     struct event *deadline; /* fires when the first untimed request may be due */
 };
@@ -372,6 +373,7 @@ static void client_leave_multi(struct client *client)
 /*
  * Whether bytes followed the response. libcurl drops them, but also closes the connection, which it
  * would otherwise have kept. It does not notice them after a response in chunks or without a body.
+ * With several origins it also closes connections because there are more than clients.
  */
 static bool had_surplus(const struct client *client)
 {
@@ -380,7 +382,7 @@ static bool had_surplus(const struct client *client)
     bool last = plan->requests_per_connection > 0 && client->requests == 0;
 
     return group->curl.closed && !client->passed_on && group->off == 0 &&
-           !client->request->closes && !last && plan->proxy == NULL &&
+           !client->request->closes && !last && plan->proxy == NULL && group->engine->one_origin &&
            curl_handle_closed_early(client->easy, client->request);
 }
 
@@ -633,6 +635,7 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     engine->config = *config;
     engine->ends_early = config->plan->http == PLAN_HTTP_2 &&
                          curl_version_info(CURLVERSION_NOW)->version_num < 0x080e00;
+    engine->one_origin = request_plan_count_origins(config->request_plan) <= 1;
     engine->shares = config->plan->http == PLAN_HTTP_2;
     engine->sockets = curl_sockets_create(config->base);
     engine->deadline = event_new(config->base, -1, 0, check_deadlines, engine);

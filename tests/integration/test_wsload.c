@@ -123,6 +123,18 @@ TEST(refused_connections_are_counted)
     close(fd);
 }
 
+/* libcurl closes connections if there are more than clients, which is no surplus. */
+TEST(requests_to_two_origins_are_all_answered)
+{
+    char options[128];
+    json_t *report;
+
+    snprintf(options, sizeof(options), "-c 6 -n 400 http://localhost:%u/ok", wsload_server_port());
+    report = wsload_run(options, "/ok", 0);
+    assert_int_equal(number_at(report, "requests", "answered"), 400);
+    json_decref(report);
+}
+
 /* libcurl does not notice bytes behind chunks. */
 TEST(surplus_after_chunks_is_seen_by_engine_raw)
 {
