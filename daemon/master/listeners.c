@@ -646,5 +646,6 @@ void listener_assign_remove_worker(struct listener_assign *assign, uint32_t work
 void listener_assign_free(struct listener_assign *assign)
 {
     free(assign->owner);
+    free(assign->row_owner);
     *assign = (struct listener_assign){0};
 }
