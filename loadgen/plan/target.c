@@ -61,8 +61,26 @@ static char *host_without_brackets(const struct target *target)
 }
 
 /*
+ * DNS, Host and :authority have names of other characters than ASCII as A-labels (RFC 5890 section
+ * 2.3.2.1). libcurl sends them so, but shows the URL as it was given. It takes the characters for
+ * those of the locale. Returns false if there is no A-label.
+ */
+static bool encode_host(const struct target *target)
+{
+    char *given = parsed_part(target, CURLUPART_HOST, 0), *encoded = NULL;
+    bool good = given == NULL || /* which is reported later */
+                curl_url_get(target->url, CURLUPART_HOST, &encoded, CURLU_PUNYCODE) == CURLUE_OK;
+
+    if (encoded != NULL && strcmp(given, encoded) != 0)
+        good = curl_url_set(target->url, CURLUPART_HOST, encoded, 0) == CURLUE_OK;
+    curl_free(given);
+    curl_free(encoded);
+    return good;
+}
+
+/*
  * A copy of URL with the bytes of other characters than ASCII in path and query percent-encoded
- * (RFC 3986 section 2.5); NULL: out of memory. libcurl encodes host names. IS_PATH: a relative URL.
+ * (RFC 3986 section 2.5); NULL: out of memory. IS_PATH: a relative URL.
  */
 static char *encode_characters(const char *url, bool is_path)
 {
@@ -102,6 +120,9 @@ int target_parse(struct target *target, const struct target *base, const char *u
         return fail_url(url, "only http:// and https:// are supported", why, size);
     if (code != CURLUE_OK)
         return fail_url(url, curl_url_strerror(code), why, size);
+    if (!encode_host(target))
+        return fail_url(url, "the host is no name of characters of the locale (C.UTF-8 has all)",
+                        why, size);
     if (has_credentials(target))
         return fail_url(url, "use -u NAME:PASS for credentials", why, size);
     curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);

@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <locale.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,6 +21,9 @@ static const struct {
     {"127.0.0.1:8080/x", "http://127.0.0.1:8080/x", "127.0.0.1", 8080},
     {"localhost", "http://localhost/", "localhost", 80},
     {"http://[::1]:81/", "http://[::1]:81/", "::1", 81},
+    {"http://[fe80::1%25lo]/", "http://[fe80::1%25lo]/", "fe80::1", 80},
+    {"http://b\u00fccher.test:82/\u00fc", "http://xn--bcher-kva.test:82/%C3%BC",
+     "xn--bcher-kva.test", 82},
 };
 
 static const struct {
@@ -34,12 +38,15 @@ static const struct {
     {"", "invalid URL '': "},
     {"http://", "invalid URL 'http://': "},
     {"8080", "invalid URL '8080': a port needs a host: http://127.0.0.1:PORT/"},
+    {"http://b\u00fccher.test/",
+     "invalid URL 'http://b\u00fccher.test/': the host is no name of characters of the locale"},
     {"http://me:pw@a/", "invalid URL 'http://me:pw@a/': use "
                         "-u NAME:PASS"},
 };
 
 TEST(valid_url_is_parsed)
 {
+    assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
         struct target target;
         char why[512];
@@ -55,6 +62,7 @@ TEST(valid_url_is_parsed)
 
 TEST(invalid_url_is_rejected_with_reason)
 {
+    assert_non_null(setlocale(LC_CTYPE, "C"));
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         struct target target;
         char why[512] = "nothing was said";
