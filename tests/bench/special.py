@@ -73,13 +73,22 @@ def idle(servers, tls=False):
     return results
 
 
-def handshake_connections(server, seconds, resumed):
+def only_x25519(directory):
+    """Environment of a client of OpenSSL that offers this group alone. Debian 13's prefers X25519MLKEM768, which h2o lacks."""
+    path = os.path.join(directory, "x25519.cnf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("openssl_conf = all\n[all]\nssl_conf = tls\n[tls]\nsystem_default = groups\n[groups]\nGroups = X25519\n")
+    return {"OPENSSL_CONF": path}
+
+
+def handshake_connections(server, seconds, resumed, environment):
     """Connections with one request each, all resumed or none: (their number, CPU time in nanoseconds)."""
     before = server.cpu_ns()
     clients = [subprocess.Popen(
         ["taskset", "-c", LOAD_CORE, "openssl", "s_time", "-connect", f"127.0.0.1:{server.tls_port}",
          "-reuse" if resumed else "-new", "-ciphersuites", "TLS_AES_256_GCM_SHA384", "-www", "/1k.html", "-time", str(seconds)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(HANDSHAKE_CLIENTS)]
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ | environment)
+        for _ in range(HANDSHAKE_CLIENTS)]
     texts = [client.communicate()[0] for client in clients]
     time.sleep(load.SETTLE)
     used = server.cpu_ns() - before
@@ -90,16 +99,16 @@ def handshake_connections(server, seconds, resumed):
     return len(marks), used
 
 
-def handshakes(servers, rounds, seconds, resumed):
+def handshakes(servers, rounds, seconds, resumed, environment):
     """Interleaved rounds of connections, as load.compare()."""
     figures = {}
     for server in servers:
-        handshake_connections(server, 1, resumed)
+        handshake_connections(server, 1, resumed, environment)
         figures[server.name] = {"pss_kib": server.pss_kib(), "rounds": []}
     for turn in range(rounds):
         at = turn % len(servers)
         for server in servers[at:] + servers[:at]:
-            count, used = handshake_connections(server, seconds, resumed)
+            count, used = handshake_connections(server, seconds, resumed, environment)
             figures[server.name]["rounds"].append({"cpu_us": used / count / 1000, "rate": count / seconds, "failed": 0,
                                                    "p50_us": None, "p99_us": None})
     return figures
