@@ -74,7 +74,7 @@ def idle(servers, tls=False):
 
 
 def only_x25519(directory):
-    """Environment of a client of OpenSSL that offers this group alone. Debian 13's prefers X25519MLKEM768, which h2o lacks."""
+    """Environment of a client of OpenSSL that offers this group alone. Debian 13's prefers X25519MLKEM768, which not all peers have."""
     path = os.path.join(directory, "x25519.cnf")
     with open(path, "w", encoding="utf-8") as file:
         file.write("openssl_conf = all\n[all]\nssl_conf = tls\n[tls]\nsystem_default = groups\n[groups]\nGroups = X25519\n")
