@@ -367,9 +367,13 @@ static int open_listener(const char *path)
 static void fill_segment(struct fixture *fixture)
 {
     struct segment_master *master = segment_master(&fixture->segment);
+    struct segment_header *header = segment_shared_header(&fixture->segment);
     uint64_t wall_ns = clock_wall_ns();
 
-    segment_shared_header(&fixture->segment)->started_ns = wall_ns - 3725 * NS_PER_S;
+    header->started_ns = wall_ns - 3725 * NS_PER_S;
+    /* The console reports a stopped master as an alert, and this process may be stopped. */
+    header->master_pid = getppid();
+    header->start_ticks = process_start_ticks(getppid());
     set32(&master->workers_wanted, FIXTURE_WORKERS);
     set32(&master->offload_min_wanted, 2);
     set32(&master->offload_max_wanted, 8);
