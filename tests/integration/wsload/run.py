@@ -685,8 +685,8 @@ class Records(WithFolder):
 
     def test_metrics_are_served_during_the_run(self):
         (port,) = servers.free_ports(1)
-        run_of = subprocess.Popen([WSLOAD, "-c", "2", "-d", "1h", "--json", "--quiet", "--think", "10ms", "--metrics", f"127.0.0.1:{port}",
-                                   self.server.url], stdout=subprocess.PIPE, text=True)
+        run_of = subprocess.Popen([WSLOAD, *servers.PATIENT, "-c", "2", "-d", "1h", "--json", "--quiet", "--think", "10ms",
+                                   "--metrics", f"127.0.0.1:{port}", self.server.url], stdout=subprocess.PIPE, text=True)
 
         def metric(name):
             with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
@@ -780,7 +780,7 @@ class Limits(WithFolder):
         for engine in ENGINES:
             for url, words, reason in cases:
                 with self.subTest(engine=engine, url=url, words=words):
-                    command = [WSLOAD, "--quiet", "--engine", engine, "-c", "5", "-d", "1h", *words, url]
+                    command = [WSLOAD, "--quiet", *servers.PATIENT, "--engine", engine, "-c", "5", "-d", "1h", *words, url]
                     ended = subprocess.run(command, capture_output=True, text=True, check=False,
                                            timeout=servers.PATIENCE_S * 4)
                     self.assertEqual((ended.returncode, ended.stdout), (2, ""))
@@ -797,8 +797,8 @@ class Limits(WithFolder):
 
     def test_server_that_starts_later(self):
         port, = servers.free_ports(1)
-        command = [WSLOAD, "--json", "--quiet", "-c", "2", "-n", "10", "--wait-for-server", f"{servers.PATIENCE_S}s",
-                   f"http://127.0.0.1:{port}"]
+        command = [WSLOAD, "--json", "--quiet", *servers.PATIENT, "-c", "2", "-n", "10",
+                   "--wait-for-server", f"{servers.PATIENCE_S}s", f"http://127.0.0.1:{port}"]
         load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         time.sleep(0.3)  # it usually tries once or twice before there is a server
         server = servers.Recorder(port)
@@ -843,7 +843,7 @@ class Limits(WithFolder):
                 with self.subTest(engine=engine, closed=closed):
                     self.origin.seen.clear()
                     ended = subprocess.run(
-                        f"exec '{WSLOAD}' -v --engine {engine} -c 2 -n 10 {self.origin.url} {closed}",
+                        f"exec '{WSLOAD}' -v {' '.join(servers.PATIENT)} --engine {engine} -c 2 -n 10 {self.origin.url} {closed}",
                         shell=True, capture_output=True, text=True, check=False)
                     self.assertEqual(ended.returncode, status)
                     self.assertEqual([row[:3] for row in self.origin.seen], [("GET", "/", 0)] * 10)
