@@ -267,7 +267,7 @@ static void add_panel_line(struct lines *lines, enum tone tone, const char *text
     }
 }
 
-/* Adds the measures: the current values, and from the second step on also the previous ones. */
+/* Adds the measures: the current values, after the previous ones from the second step on. */
 static void add_measures(struct lines *lines, const struct lab_state *state)
 {
     for (size_t i = 0; i < LAB_SHOWN && state->step->shown[i] != LAB_MEASURE_NONE; i++) {
@@ -276,7 +276,7 @@ static void add_measures(struct lines *lines, const struct lab_state *state)
 
         lab_measure_text(measure, state->before[measure], before);
         lab_measure_text(measure, state->now[measure], now);
-        if (state->number == 1 || isnan(state->before[measure]))
+        if (state->number == 1)
             snprintf(text, sizeof(text), "%-*s%*s", LABEL_WIDTH, lab_measure_label(measure),
                      NUMBER_WIDTH, now);
         else

@@ -152,7 +152,7 @@ static void take_panel(char *text, size_t size)
         text[--used] = '\0';
 }
 
-/* Normalises TEXT: single blanks, '#' for each number. */
+/* Normalises TEXT: single blanks, '#' for each number, also for "-", a number that is not known. */
 static void plain(const char *text, char *result)
 {
     static const char *const units[] = {"us", "µs", "ms", "s", "ns", "KiB", "MiB", "%"};
@@ -161,9 +161,11 @@ static void plain(const char *text, char *result)
     while (*text != '\0') {
         bool number = !inside && strchr("0123456789", *text) != NULL;
 
-        if (number || (*text == '-' && (text[1] == ' ' || text[1] == '\n'))) {
+        if (number || (*text == '-' && text[1] != '\0' && strchr(" ,\n", text[1]) != NULL)) {
             text += strspn(text, "0123456789.-");
             text += number && (*text == 'k' || *text == 'M') ? 1 : 0;
+            if (number && strncmp(text, "m ", 2) == 0)
+                text += 2 + strspn(text + 2, "0123456789"); /* "1m 05s" */
             for (size_t i = 0; number && i < sizeof(units) / sizeof(units[0]); i++) {
                 size_t blank = *text == ' ' || *text == '\n' ? 1 : 0, length = strlen(units[i]);
 
