@@ -121,8 +121,8 @@ int target_parse(struct target *target, const struct target *base, const char *u
     if (code != CURLUE_OK)
         return fail_url(url, curl_url_strerror(code), why, size);
     if (!encode_host(target))
-        return fail_url(url, "the host is no name of characters of the locale (C.UTF-8 has all)",
-                        why, size);
+        return fail_url(url, "the host name is not valid in this locale (try LC_ALL=C.UTF-8)", why,
+                        size);
     if (has_credentials(target))
         return fail_url(url, "use -u NAME:PASS for credentials", why, size);
     curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);

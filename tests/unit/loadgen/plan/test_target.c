@@ -38,8 +38,8 @@ static const struct {
     {"", "invalid URL '': "},
     {"http://", "invalid URL 'http://': "},
     {"8080", "invalid URL '8080': a port needs a host: http://127.0.0.1:PORT/"},
-    {"http://b\u00fccher.test/",
-     "invalid URL 'http://b\u00fccher.test/': the host is no name of characters of the locale"},
+    {"http://b\u00fccher.test/", "invalid URL 'http://b\u00fccher.test/': the host name is not "
+                                 "valid in this locale (try LC_ALL=C.UTF-8)"},
     {"http://me:pw@a/", "invalid URL 'http://me:pw@a/': use "
                         "-u NAME:PASS"},
 };
