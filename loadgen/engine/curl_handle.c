@@ -167,7 +167,7 @@ bool curl_handle_set_timeouts(const struct plan *plan, CURL *easy, bool on)
                             on ? (long)plan->connect_timeout_ms : 0L) == CURLE_OK;
 }
 
-/* Each request looks through a cache of names whose entries expire: they do not. */
+/* Cached addresses never expire: else each request would search libcurl's cache for expired ones. */
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy)
 {

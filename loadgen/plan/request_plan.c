@@ -338,8 +338,8 @@ const struct request_entry *request_plan_next(struct request_plan *request_plan,
     const struct request_entry *pass;
     uint64_t number;
 
-    if (plan->order ==
-        PLAN_ORDER_EACH) { /* continues the pass of the slot, or begins its next one */
+    /* Continue the pass of the slot, or begin its next one. */
+    if (plan->order == PLAN_ORDER_EACH) {
         pass = &request_plan->entries[*position];
         if (*position % length == 0)
             pass = pass_of(request_plan, take_number(request_plan));

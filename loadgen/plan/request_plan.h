@@ -35,11 +35,11 @@ struct request {
     struct curl_slist *addresses;  /* the origin's, as CURLOPT_RESOLVE; may be NULL */
     struct curl_slist *own_fields; /* "Name: value", in addition to those of the plan */
     struct curl_slist *fields;     /* all but a body's length, for CURLOPT_HTTPHEADER */
-    struct curl_slist *shared_fields[REQUEST_BODY_KINDS]; /* of the first request of its origin: the
-                                      fields of all requests of the origin without own ones */
-    bool owns_fields;                                     /* fields is its own in any case */
-    bool closes; /* its connection closes after the response */
-    char *body;  /* the plan's or its own; NULL: none */
+    /* Of the first request of its origin: the fields of all requests of the origin without own ones. */
+    struct curl_slist *shared_fields[REQUEST_BODY_KINDS];
+    bool owns_fields; /* fields is its own in any case */
+    bool closes;      /* its connection closes after the response */
+    char *body;       /* the plan's or its own; NULL: none */
     size_t body_length;
     char *message; /* the complete HTTP/1 request */
     size_t message_length;
@@ -87,8 +87,7 @@ struct request_plan {
     size_t index_size;
     struct request_entry *entries;
     size_t entry_count, entry_capacity;
-    double
-        *up_to; /* --zipf: the probability of each entry of a pass and those before; NULL: none */
+    double *up_to;      /* --zipf: the cumulative probability of each entry of a pass; else NULL */
     size_t pass_length; /* the entries of each row of a table follow each other; else all */
     struct request_template *templates;
     size_t template_count, template_capacity;
