@@ -43,14 +43,14 @@ struct client {
     uint32_t slot;
     const struct request *request; /* the current or last one; NULL before the first */
     uint64_t begun_ns;
-    bool timed;        /* libcurl has its timeouts */
-    bool untimed;      /* a request is in flight without them */
-    bool keeps;        /* the last response left its connection open */
-    uint32_t attempts; /* how often the request in flight was sent */
-    uint32_t retries;  /* how often of those because the server had not processed it */
-    uint32_t requests; /* sent on this connection; only counted with --max-reqs-per-conn */
-    bool resumed;      /* the connection established for this request resumed a TLS session */
-    bool off;          /* has no connection for now */
+    bool timeouts_set;    /* in its easy handle */
+    bool watched;         /* a request is in flight whose timeouts check_deadlines() watches */
+    bool connection_kept; /* the last response left its connection open */
+    uint32_t attempts;    /* how often the request in flight was sent */
+    uint32_t retries;     /* how often of those because the server had not processed it */
+    uint32_t requests;    /* sent on this connection; only counted with --max-reqs-per-conn */
+    bool resumed;         /* the connection established for this request resumed a TLS session */
+    bool off;             /* has no connection for now */
     bool has_large_buffer;
     uint64_t received; /* bytes of the body, if the request has one */
     bool ended_early;  /* the response is complete, the request is not sent completely */
@@ -87,7 +87,7 @@ struct engine {
     bool ends_early;        /* whether the engine ends transfers of incomplete requests */
     bool one_origin;        /* all requests can share connections */
     bool shares;            /* HTTP/2: requests share a connection, and may wait for it */
-    struct event *deadline; /* fires when the first untimed request may be due */
+    struct event *deadline; /* fires when the first watched request may be due */
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -204,16 +204,18 @@ static size_t curl_on_body(char *bytes, size_t size, size_t count, void *context
 
 /* ---- Timeouts ---- */
 
-/* A request that is to reuse a connection has the timeouts only when they are over. */
+static void set_client_timeouts(struct client *client, bool on)
+{
+    if (client->timeouts_set != on)
+        curl_handle_set_timeouts(client->group->engine->config.plan, client->easy, on);
+    client->timeouts_set = on;
+}
+
+/* A request that will probably reuse a connection is watched, and others have libcurl's timeouts. */
 static void choose_timeouts(struct client *client)
 {
-    const struct engine *engine = client->group->engine;
-    bool untimed = client->keeps && !client->off && !engine->shares;
-
-    if (client->timed == untimed)
-        curl_handle_set_timeouts(engine->config.plan, client->easy, !untimed);
-    client->timed = !untimed;
-    client->untimed = untimed;
+    client->watched = client->connection_kept && !client->off && !client->group->engine->shares;
+    set_client_timeouts(client, !client->watched);
 }
 
 /* The shorter timeout of the plan, unless CONNECTED. */
@@ -236,8 +238,9 @@ static void arm_deadline(struct engine *engine, uint64_t wait_ns)
 }
 
 /*
- * A request is due a millisecond after its timeout: then it is over by libcurl's clock, too, which
- * counts from a little later in milliseconds.
+ * Sets libcurl's timeouts for watched requests that are due, so that it ends them. A request is due a
+ * millisecond after its timeout: then it is over by libcurl's clock, too, which counts from a little
+ * later in milliseconds.
  */
 static void check_deadlines(evutil_socket_t fd, short events, void *context)
 {
@@ -247,17 +250,17 @@ static void check_deadlines(evutil_socket_t fd, short events, void *context)
     (void)fd, (void)events;
     for (uint32_t i = 0; i < engine->slots; i++) {
         struct client *client = client_of(engine, i);
-        uint64_t due_ns = client->begun_ns + timeout_ns(engine, client->attempts > 0) + NS_PER_MS;
+        uint64_t due_ns;
 
-        if (!client->untimed)
+        if (!client->watched)
             continue;
+        due_ns = client->begun_ns + timeout_ns(engine, client->attempts > 0) + NS_PER_MS;
         if (due_ns > now_ns) {
             wait_ns = due_ns - now_ns < wait_ns ? due_ns - now_ns : wait_ns;
             continue;
         }
         wait_ns = NS_PER_MS; /* unless libcurl ends it now */
-        curl_handle_set_timeouts(engine->config.plan, client->easy, true);
-        client->timed = true;
+        set_client_timeouts(client, true);
         curl_group_check(&client->group->curl, client->easy);
     }
     arm_deadline(engine, wait_ns);
@@ -365,7 +368,7 @@ static void engine_curl_flush(struct engine *engine)
 static void client_leave_multi(struct client *client)
 {
     curl_multi_remove_handle(client->group->curl.multi, client->easy);
-    client->untimed = false;
+    client->watched = false;
     client->group->in_flight--;
     client->group->sent -= client->attempts > 0 ? 1 : 0;
 }
@@ -420,7 +423,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
             curl_handle_enlarge_buffer(engine->config.plan, client->easy, transaction.body_bytes);
     if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
-    client->keeps = transaction.error == ERROR_KIND_NONE && !client->group->curl.closed;
+    client->connection_kept = transaction.error == ERROR_KIND_NONE && !client->group->curl.closed;
     client->local_port = 0;
     if (client->slot == 0 && engine->config.transcript != NULL)
         transcript_end(engine->config.transcript, client->easy);
@@ -519,7 +522,7 @@ static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
     struct client *client = client_of(engine, slot);
     bool connected = client->attempts > 0 && curl_handle_connected(client->easy);
 
-    client->ended_early = client->keeps = false;
+    client->ended_early = client->connection_kept = false;
     client_leave_multi(client);
     return connected;
 }
@@ -577,7 +580,7 @@ static bool add_client(struct engine *engine, struct group *group)
     }
     client->group = group;
     client->slot = engine->slots;
-    client->timed = true;
+    client->timeouts_set = true;
     client->easy = curl_easy_init();
     if (client->easy == NULL)
         return false;
