@@ -285,23 +285,6 @@ static uint64_t charge_limits(const struct rate_table *table, const struct rate_
     return wait_ns;
 }
 
-uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
-{
-    const struct rate_table table = shared_table(segment);
-    const struct rate_limits limits = limits_in_force(segment, key);
-
-    return charge_limits(&table, &limits, now_ns);
-}
-
-uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
-                              uint32_t requests_per_second, uint64_t now_ns)
-{
-    const struct rate_table table = shared_table(segment);
-    const struct rate_limits limits = limits_at(key, requests_per_second);
-
-    return charge_limits(&table, &limits, now_ns);
-}
-
 void rate_limit_count(const struct segment *segment, uint64_t key, uint64_t now_ns)
 {
     static const struct rate full_speed = {1, 0};
@@ -393,13 +376,14 @@ static uint64_t charge_guarded(const struct rate_guard *guard, const struct rate
 {
     const struct rate_table all = shared_table(guard->segment);
     const struct rate_limits share = share_of(guard, limits);
-    uint64_t wait_ns = 0;
+    uint64_t wait_ns;
 
-    for (uint32_t i = 0; i < limits->count && wait_ns == 0; i++)
+    for (uint32_t i = 0; i < limits->count; i++) {
         wait_ns = wait_in_table(&guard->table, limits->key[i], &limits->rate[i], now_ns);
-    if (wait_ns != 0) { /* this worker alone has accepted all of the limit */
-        rate_limit_count(guard->segment, limits->key[0], now_ns);
-        return wait_ns;
+        if (wait_ns != 0) { /* this worker alone has accepted all of the limit */
+            rate_limit_count(guard->segment, limits->key[i], now_ns);
+            return wait_ns;
+        }
     }
     wait_ns = charge_limits(&all, limits, now_ns);
     if (wait_ns == 0)

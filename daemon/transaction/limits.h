@@ -38,19 +38,6 @@ static inline bool rate_limit_is_on(const struct segment *segment)
 }
 
 /*
- * Charges one request at NOW_NS (monotonic) to KEY, which is not 0. Returns 0 if it is within the
- * limit, or the time in ns until the next request will be. Any thread of any worker.
- */
-uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns);
-
-/*
- * The same with a rate of its own, at least 1, whose burst is that of one second; also while the
- * limit is off.
- */
-uint64_t rate_limit_charge_at(const struct segment *segment, uint64_t key,
-                              uint32_t requests_per_second, uint64_t now_ns);
-
-/*
  * Every worker writes that table, so one that is compromised can reject requests in all of them, or
  * accept any. So each worker also remembers, in its own memory, what it has accepted. It accepts
  * at least an equal share of a client's limit whatever the table says, and at most the limit. A
@@ -62,8 +49,16 @@ struct rate_guard;
 struct rate_guard *rate_guard_new(const struct segment *segment);
 void rate_guard_free(struct rate_guard *guard);
 
-/* As rate_limit_charge() and rate_limit_charge_at(). Any serving thread of the worker. */
+/*
+ * Charges one request at NOW_NS (monotonic) to KEY, which is not 0. Returns 0 if it is within the
+ * limit, or the time in ns until the next request will be. Any serving thread of the worker.
+ */
 uint64_t rate_guard_charge(const struct rate_guard *guard, uint64_t key, uint64_t now_ns);
+
+/*
+ * The same with a rate of its own, at least 1, whose burst is that of one second; also while the
+ * limit is off.
+ */
 uint64_t rate_guard_charge_at(const struct rate_guard *guard, uint64_t key,
                               uint32_t requests_per_second, uint64_t now_ns);
 

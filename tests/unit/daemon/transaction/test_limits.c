@@ -25,6 +25,7 @@
 enum { WORKERS = 3 };
 
 static struct segment segment;
+static struct rate_guard *guard;
 
 static struct client_limit *limits[WORKERS];
 
@@ -34,6 +35,8 @@ static int set_up(void **state)
     if (own_segment_create(&segment, (struct segment_plan){.max_workers = WORKERS + 1}) != 0)
         return -1;
     rate_limit_prepare(&segment);
+    guard = rate_guard_new(&segment);
+    assert_non_null(guard);
     atomic_store(&segment_master(&segment)->workers_wanted, WORKERS);
     for (uint32_t i = 0; i < WORKERS; i++) {
         assert_int_equal(segment_reserve_worker(&segment, i), 0);
@@ -48,6 +51,7 @@ static int tear_down(void **state)
     (void)state;
     for (int i = 0; i < WORKERS; i++)
         client_limit_free(limits[i]);
+    rate_guard_free(guard);
     segment_destroy(&segment);
     return 0;
 }
@@ -61,7 +65,7 @@ enum forgery { FORGES_NOTHING, ALL_USED, NEVER_FREE, ALWAYS_CHANGING };
 
 static struct segment_rate_bucket *bucket_of(uint64_t key)
 {
-    rate_limit_charge(&segment, key, START);
+    rate_limit_count(&segment, key, START);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
             if (segment_rate_bucket(&segment, i)->entry[way].key == key)
@@ -117,25 +121,37 @@ TEST(worker_accepts_its_share_and_no_more_than_the_limit)
     rate_limit_set(&segment, true, PER_S, BURST);
     atomic_store(&segment_master(&segment)->workers_wanted, OF_WORKERS);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct rate_guard *guard = rate_guard_new(&segment);
+        struct rate_guard *own = rate_guard_new(&segment);
         uint64_t key = 100 + i, now_ns = START;
         struct segment_rate_bucket *bucket =
             cases[i].forgery == FORGES_NOTHING ? NULL : bucket_of(key);
         int accepted = 0;
 
-        assert_non_null(guard);
+        assert_non_null(own);
         for (int request = 0; request < SECONDS * cases[i].per_second; request++) {
             if (bucket != NULL)
                 forge_bucket(bucket, cases[i].forgery, key, now_ns);
             atomic_store(&yields, 0);
-            accepted += rate_guard_charge(guard, key, now_ns) == 0;
+            accepted += rate_guard_charge(own, key, now_ns) == 0;
             assert_in_range(atomic_load(&yields), 0, 8);
             now_ns += NS_PER_S / (uint64_t)cases[i].per_second;
         }
         if (accepted < cases[i].least || accepted > cases[i].most)
             fail_msg("%s: %d accepted", cases[i].name, accepted);
-        rate_guard_free(guard);
+        rate_guard_free(own);
     }
+}
+
+/* A worker among so many that the share of the limit which it has for itself is one request. */
+static void set_rate(uint32_t requests_per_second, uint32_t burst)
+{
+    atomic_store(&segment_master(&segment)->workers_wanted, 1000000);
+    rate_limit_set(&segment, true, requests_per_second, burst);
+}
+
+static uint64_t charge(uint64_t key, uint64_t now_ns)
+{
+    return rate_guard_charge(guard, key, now_ns);
 }
 
 TEST(limit_is_off_until_set)
@@ -149,30 +165,30 @@ TEST(limit_is_off_until_set)
 
 TEST(burst_is_accepted_then_the_rate)
 {
-    rate_limit_set(&segment, true, 10, 5);
+    set_rate(10, 5);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), NS_PER_S / 10);
-    assert_int_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 20), NS_PER_S / 20);
-    assert_int_equal(rate_limit_charge(&segment, 8, START), 0); /* another client */
-    assert_int_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
+        assert_int_equal(charge(7, START), 0);
+    assert_int_equal(charge(7, START), NS_PER_S / 10);
+    assert_int_equal(charge(7, START + NS_PER_S / 20), NS_PER_S / 20);
+    assert_int_equal(charge(8, START), 0); /* another client */
+    assert_int_equal(charge(7, START + NS_PER_S / 10), 0);
+    assert_int_not_equal(charge(7, START + NS_PER_S / 10), 0);
     /*
      * A rejected request is not charged; after a pause the burst is available again, and no more.
      */
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
+        assert_int_equal(charge(7, START + 100 * NS_PER_S), 0);
+    assert_int_not_equal(charge(7, START + 100 * NS_PER_S), 0);
 }
 
 TEST(rejected_requests_are_counted)
 {
     uint64_t rejected = 0;
 
-    rate_limit_set(&segment, true, 1, 1);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    set_rate(1, 1);
+    assert_int_equal(charge(7, START), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
+        assert_int_not_equal(charge(7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
             rejected += segment_rate_bucket(&segment, i)->entry[way].rejected;
@@ -184,25 +200,25 @@ TEST(time_in_the_far_future_is_corrected)
 {
     const uint64_t interval = NS_PER_S / 10;
 
-    rate_limit_set(&segment, true, 10, 5);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    set_rate(10, 5);
+    assert_int_equal(charge(7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
             atomic_store(&segment_rate_bucket(&segment, i)->entry[way].time_ns, UINT64_MAX - 1);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), interval);
-    assert_int_equal(rate_limit_charge(&segment, 7, START + interval), 0);
+    assert_int_equal(charge(7, START), interval);
+    assert_int_equal(charge(7, START + interval), 0);
 }
 
 TEST(new_limit_applies_at_once)
 {
-    rate_limit_set(&segment, true, 10, 2);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
-    rate_limit_set(&segment, true, 10, 4);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
+    set_rate(10, 2);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_not_equal(charge(7, START), 0);
+    set_rate(10, 4);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_not_equal(charge(7, START), 0);
 }
 
 /* A textbook token bucket, in units of 1/RATE ns, so that it is exact. */
@@ -230,7 +246,7 @@ TEST(random_clients_get_what_a_token_bucket_gives)
         struct tokens tokens = {rate, burst * NS_PER_S, burst * NS_PER_S, START};
         uint64_t now = START;
 
-        rate_limit_set(&segment, true, rate, burst);
+        set_rate(rate, burst);
         for (int i = 0; i < 2000; i++) {
             bool may;
 
@@ -238,7 +254,7 @@ TEST(random_clients_get_what_a_token_bucket_gives)
             now += random % (2 * NS_PER_S / rate) * (random >> 60 == 0 ? 20 : 1);
             fill(&tokens, now);
             may = tokens.have >= NS_PER_S;
-            assert_int_equal(rate_limit_charge(&segment, 100 + run, now) == 0, may);
+            assert_int_equal(charge(100 + run, now) == 0, may);
             if (may)
                 tokens.have -= NS_PER_S;
         }
@@ -253,9 +269,9 @@ TEST(uneven_rate_is_never_exceeded)
     for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
         uint64_t passed = 0, step = NS_PER_S / rates[i] / 3 + 1, now = START;
 
-        rate_limit_set(&segment, true, rates[i], 4);
+        set_rate(rates[i], 4);
         for (; now < START + 5 * NS_PER_S && passed < 50000; now += step)
-            passed += rate_limit_charge(&segment, 200 + i, now) == 0;
+            passed += charge(200 + i, now) == 0;
         assert_in_range(passed * NS_PER_S, 0, 4 * NS_PER_S + (now - START) * rates[i]);
         assert_true(passed * NS_PER_S > (now - START) * rates[i] / 100 * 99);
     }
@@ -276,14 +292,13 @@ TEST(site_has_a_multiple_of_the_limit)
         {UINT64_C(0x0000ffffc0000200), 1, (uint64_t)BURST * NETWORKS},           /* IPv4 */
     };
 
-    rate_limit_set(&segment, true, 1, BURST);
+    set_rate(1, BURST);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t passed = 0;
 
         for (uint64_t n = 0; n < NETWORKS; n++)
             for (int request = 0; request < BURST; request++)
-                passed +=
-                    rate_limit_charge(&segment, cases[i].first + n * cases[i].step, START) == 0;
+                passed += charge(cases[i].first + n * cases[i].step, START) == 0;
         assert_int_equal(passed, cases[i].passed);
     }
 }
@@ -293,11 +308,11 @@ TEST(rejected_requests_do_not_use_the_limit_of_the_site)
 {
     const uint64_t network = UINT64_C(0x20010db800090000);
 
-    rate_limit_set(&segment, true, 1, 5);
+    set_rate(1, 5);
     for (int i = 0; i < 1000; i++)
-        rate_limit_charge(&segment, network, START);
+        charge(network, START);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rate_limit_charge(&segment, network + 1, START), 0);
+        assert_int_equal(charge(network + 1, START), 0);
 }
 
 /* A site over its limit takes no entries from other clients. */
@@ -305,9 +320,9 @@ TEST(flood_of_a_site_leaves_the_table_to_others)
 {
     uint64_t entries = 0;
 
-    rate_limit_set(&segment, true, 1, 5);
+    set_rate(1, 5);
     for (uint64_t n = 0; n < 65536; n++)
-        rate_limit_charge(&segment, UINT64_C(0x20010dba00000000) + n, START);
+        charge(UINT64_C(0x20010dba00000000) + n, START);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
             entries += segment_rate_bucket(&segment, i)->entry[way].key >> 32 == 0x20010dba;
@@ -333,8 +348,7 @@ static void *race(void *argument)
     while (atomic_load(&ready) < THREADS)
         sched_yield();
     for (int i = 0; i < TRIES * KEYS; i++)
-        racer->passed[i % KEYS] +=
-            rate_limit_charge(&segment, 1000 + (uint64_t)(i % KEYS), START) == 0;
+        racer->passed[i % KEYS] += charge(1000 + (uint64_t)(i % KEYS), START) == 0;
     return NULL;
 }
 
@@ -359,9 +373,9 @@ TEST(concurrent_threads_share_one_burst)
 {
     uint64_t passed[KEYS];
 
-    rate_limit_set(&segment, true, 1, 500);
+    set_rate(1, 500);
     for (int key = 0; key < KEYS; key++)
-        assert_int_equal(rate_limit_charge(&segment, 1000 + (uint64_t)key, START), 0);
+        assert_int_equal(charge(1000 + (uint64_t)key, START), 0);
     run_race(passed);
     for (int key = 0; key < KEYS; key++)
         assert_int_equal(passed[key], 499);
@@ -382,12 +396,12 @@ TEST(concurrent_threads_add_one_entry)
 {
     uint64_t passed[KEYS];
 
-    rate_limit_set(&segment, true, 1, 500);
+    set_rate(1, 500);
     run_race(passed);
     for (int key = 0; key < KEYS; key++) {
         assert_int_equal(entries_of(1000 + (uint64_t)key), 1);
         assert_true(passed[key] >= 500);
-        assert_true(rate_limit_charge(&segment, 1000 + (uint64_t)key, START) > 0);
+        assert_true(charge(1000 + (uint64_t)key, START) > 0);
     }
 }
 
@@ -396,7 +410,7 @@ static void *flood(void *argument)
     uint64_t key = (uint64_t)(uintptr_t)argument << 32;
 
     for (uint64_t i = 0; i < 60000; i++)
-        rate_limit_charge(&segment, key + i, START + i);
+        charge(key + i, START + i);
     return NULL;
 }
 
@@ -407,39 +421,40 @@ TEST(flood_of_addresses_keeps_used_up_entry)
 {
     pthread_t id[THREADS];
 
-    rate_limit_set(&segment, true, 1, 100);
+    set_rate(1, 100);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+        assert_int_equal(charge(7, START), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&id[i], NULL, flood, (void *)(uintptr_t)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(id[i], NULL);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_not_equal(charge(7, START), 0);
 }
 
 TEST(claim_of_dead_process_expires)
 {
-    rate_limit_set(&segment, true, 1, 1);
+    set_rate(1, 1);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++) {
         segment_rate_bucket(&segment, i)->claimed_ns = START;
         segment_rate_bucket(&segment, i)->entry[2].time_ns = SEGMENT_RATE_CHANGING;
         segment_rate_bucket(&segment, i)->entry[2].key = 7;
     }
-    assert_int_equal(rate_limit_charge(&segment, 7, START),
-                     0); /* claimed: accepted without a charge */
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_charge(&segment, 7, START + 2 * NS_PER_S), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START + 2 * NS_PER_S), 0);
+    assert_int_equal(charge(7, START), 0); /* claimed: charged by this worker only */
+    rate_guard_free(guard);
+    guard = rate_guard_new(&segment);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_equal(charge(7, START + 2 * NS_PER_S), 0);
+    assert_int_not_equal(charge(7, START + 2 * NS_PER_S), 0);
 }
 
 /* A worker may store anything in the table. */
 TEST(claim_of_the_future_expires)
 {
-    rate_limit_set(&segment, true, 1, 1);
+    set_rate(1, 1);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         segment_rate_bucket(&segment, i)->claimed_ns = START + 3600 * NS_PER_S;
-    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
-    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_equal(charge(7, START), 0);
+    assert_int_not_equal(charge(7, START), 0);
 }
 
 TEST(addresses_map_to_keys)
@@ -702,10 +717,10 @@ TEST(rate_is_charged_by_limit)
     uint64_t key = client_limit_key(7), other = client_limit_key(8);
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(rate_limit_charge_at(&segment, key, 3, START), 0);
-    assert_true(rate_limit_charge_at(&segment, key, 3, START) > 0);
-    assert_int_equal(rate_limit_charge_at(&segment, other, 3, START), 0);
-    assert_int_equal(rate_limit_charge_at(&segment, key, 3, START + NS_PER_S), 0);
+        assert_int_equal(rate_guard_charge_at(guard, key, 3, START), 0);
+    assert_true(rate_guard_charge_at(guard, key, 3, START) > 0);
+    assert_int_equal(rate_guard_charge_at(guard, other, 3, START), 0);
+    assert_int_equal(rate_guard_charge_at(guard, key, 3, START + NS_PER_S), 0);
     assert_int_equal(rate_limit_rejected(&segment, key), 1);
     assert_int_equal(rate_limit_rejected(&segment, other), 0);
 }
