@@ -118,7 +118,8 @@ size_t event_line_short(const struct event_record *event, char *line, size_t siz
                    size);
 }
 
-size_t event_line(const struct event_record *event, char *line, size_t size)
+/* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
+static size_t event_line(const struct event_record *event, char *line, size_t size)
 {
     time_t seconds = (time_t)(event->time_ns / NS_PER_S);
     char when[32];

@@ -42,9 +42,6 @@ enum { EVENT_LINE_MAX = 6 * EVENT_TEXT_BYTES + 160 }; /* size of a line with eve
  * there is always one line.
  */
 
-/* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
-size_t event_line(const struct event_record *event, char *line, size_t size);
-
 /*
  * Reads JOURNAL_STREAM: where a service manager passes a stream to the journal, which takes the
  * priority of a line from "<3>" at its begin (sd-daemon(3)). Call it once, before sandbox_enter()

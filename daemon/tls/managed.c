@@ -141,7 +141,7 @@ static int write_key_and_certificate(const struct self_signed *files, X509 *cert
     return -1;
 }
 
-void self_signed_paths(struct self_signed *files, const char *directory, const char *name)
+static void self_signed_paths(struct self_signed *files, const char *directory, const char *name)
 {
     if (snprintf(files->certificate, PATH_MAX, "%s/%s.pem", directory, name) >= PATH_MAX)
         files->certificate[0] = '\0'; /* longer than any path: there is no such file */

@@ -38,9 +38,6 @@ int self_signed_write(struct self_signed *files, const char *directory, const ch
  */
 bool self_signed_make(X509 **certificate, EVP_PKEY **key, const char *names);
 
-/* The paths that self_signed_write() writes. */
-void self_signed_paths(struct self_signed *files, const char *directory, const char *name);
-
 /*
  * The parts of a self-signed certificate with KEY, for COMMON (at most 64 bytes) and DAYS: first
  * all but extensions and signature, then an extension in the form of x509v3_config(5). Return

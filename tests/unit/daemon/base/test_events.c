@@ -43,7 +43,7 @@ TEST(forged_event_is_one_printable_line)
     event_line_short(&event, line, sizeof(line));
     assert_string_equal(line, "? 7: x\\x0a1970/01/01 00:00:00 [error] master 1: forged\\x0d\\x1b[2J"
                               "\\xc2\\x9b\\xe2\\x80\\xae\n");
-    length = event_line(&event, line, sizeof(line));
+    length = event_line_to(-1, &event, line, sizeof(line));
     assert_int_equal(length, strlen(line));
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
     assert_non_null(strstr(line, " [?] ? 7: x\\x0a"));
@@ -59,7 +59,7 @@ TEST(longest_event_fits_the_line)
     event.pid = INT32_MIN;
     event.time_ns = UINT64_MAX;
     memset(event.text, '\n', sizeof(event.text));
-    length = event_line(&event, line, sizeof(line));
+    length = event_line_to(-1, &event, line, sizeof(line));
     assert_int_equal(length, strlen(line));
     assert_true(length > 4 * sizeof(event.text));
     assert_string_equal(line + strlen(line) - 5, "\\x0a\n");

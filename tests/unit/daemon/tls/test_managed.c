@@ -237,7 +237,9 @@ static void assert_empty_file(const char *path)
 
 TEST(no_file_is_replaced)
 {
-    self_signed_paths(&files, own_directory, NAME);
+    assert_int_equal(self_signed_write(&files, own_directory, NAME, why, sizeof(why)), 0);
+    unlink(files.certificate);
+    unlink(files.key);
     put(files.key);
     assert_int_equal(self_signed_write(&files, own_directory, NAME, why, sizeof(why)), -1);
     assert_non_null(strstr(why, NAME ".key: File exists (it is not replaced"));
