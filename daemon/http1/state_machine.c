@@ -215,7 +215,7 @@ static enum progress serve_request(struct http1_connection *http1, const char *d
 {
     struct transaction_context *context = http1_context(http1);
     struct client *client = &http1->connection.client;
-    const struct request_limits limits = limits_of(http1_context(http1)->worker->config);
+    const struct request_limits limits = limits_of(context->worker->config);
     struct request request UNINITIALIZED;
     enum transaction_result result;
     int taken;
