@@ -44,7 +44,7 @@ static uint64_t portion(const struct request_budget *budget)
 
 static bool is_out_of_time(const struct request_budget *budget, uint64_t now_ns)
 {
-    return request_budget_is_stopped(budget) ||
+    return atomic_load_explicit(&budget->stopped_ns, memory_order_relaxed) != 0 ||
            (budget->deadline_ns != 0 && now_ns >= budget->deadline_ns);
 }
 
@@ -118,11 +118,6 @@ void request_budget_stop(struct request_budget *budget, uint64_t now_ns)
 
     atomic_compare_exchange_strong_explicit(&budget->stopped_ns, &never, now_ns,
                                             memory_order_relaxed, memory_order_relaxed);
-}
-
-bool request_budget_is_stopped(const struct request_budget *budget)
-{
-    return atomic_load_explicit(&budget->stopped_ns, memory_order_relaxed) != 0;
 }
 
 uint64_t request_budget_end_ns(const struct request_budget *budget)

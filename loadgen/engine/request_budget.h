@@ -71,8 +71,6 @@ bool budget_share_is_exhausted(const struct budget_share *share, uint64_t now_ns
 /* No request begins after NOW_NS. Any thread; only the first call has an effect. */
 void request_budget_stop(struct request_budget *budget, uint64_t now_ns);
 
-bool request_budget_is_stopped(const struct request_budget *budget);
-
 /* The earlier of deadline and stop; UINT64_MAX: neither. */
 uint64_t request_budget_end_ns(const struct request_budget *budget);
 
