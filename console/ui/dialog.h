@@ -31,12 +31,6 @@ struct edit_history {
 
 void edit_set(struct edit *edit, const char *text);
 
-/* Handles the key with curses code CODE; false if it means nothing here. HISTORY may be NULL. */
-bool edit_key(struct edit *edit, struct edit_history *history, int code);
-
-/* Appends LINE unless it is empty or equals the last one. */
-void edit_remember(struct edit_history *history, const char *line);
-
 /*
  * Completes the word before the cursor up to the longest common prefix of the matching WORDS (COUNT
  * of them); a blank follows a unique match. Returns the number of matches.
