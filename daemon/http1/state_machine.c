@@ -158,8 +158,8 @@ enum progress {
 static const struct span http2_preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
 
 /*
- * What rejected DATA is: the preface, its beginning, or else PROGRESS_NEXT. Over TLS, HTTP/2 begins
- * only after ALPN (RFC 9113 section 3.2).
+ * Whether rejected DATA is the preface of HTTP/2 or its beginning; else PROGRESS_NEXT. Over TLS,
+ * HTTP/2 begins only after ALPN (RFC 9113 section 3.2).
  */
 static enum progress check_preface(const struct http1_connection *http1, const char *data,
                                    size_t length)

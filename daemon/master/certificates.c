@@ -275,7 +275,7 @@ void certificates_rotate_tickets(struct master *master, uint64_t now_ns)
 
 /* The ACME process */
 
-/* What failed is tried again after the pause. */
+/* A renewal that failed is retried after the pause. */
 static void start_renewing(struct master *master)
 {
     struct certificates *certificates = &master->certificates;

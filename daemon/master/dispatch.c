@@ -138,7 +138,7 @@ static struct worker_process *next_in_turn(struct master *master)
 }
 
 /*
- * What a worker claims can be false. So its load is at least the average of the others, unless the
+ * A worker's claim can be false. So its load is at least the average of the others, unless the
  * master has given it fewer connections than that, less those that came back.
  */
 static int64_t believed_load(const struct worker_process *worker, int64_t claimed,

@@ -71,9 +71,9 @@ const char *dispatch_returned(struct master *master, struct worker_process *work
                               size_t length, int fd);
 
 /*
- * What a worker returns as a client connection may be any descriptor. Checks that FD is the
- * connection that MESSAGE describes: its address is that of the peer, or of a client that a peer of
- * TRUSTED has named. Sets *OPEN to false if it is not, or no longer. Returns NULL, or what the
+ * A worker may return any descriptor as a client connection. Checks that FD is the connection that
+ * MESSAGE describes: its address is that of the peer, or of a client that a peer of TRUSTED
+ * has named. Sets *OPEN to false if it is not, or no longer. Returns NULL, or what the
  * worker did wrong. A connection of a proxy that a reload has removed from TRUSTED is no fault, but
  * not open.
  */

@@ -20,7 +20,7 @@ enum {
     LOGGER_GRACE_MS = 5000, /* added to the time that the logger may wait for a log */
     KILL_GRACE_MS =
         2000,        /* added to drain_timeout, at which workers close the remaining connections */
-    MOVES_MS = 5000, /* a stop waits so long for connections between workers */
+    MOVES_MS = 5000, /* longest wait of a stop for connections between workers */
 };
 
 /* The table */

@@ -1,5 +1,5 @@
 /*
- * What a worker or the logger leaves in its counters. It may be hostile, and its successors continue
+ * The counters that a worker or the logger leaves. They may be false, and its successors continue
  * them. So the master keeps the counters as of its start, and a counter that has grown more than
  * its process can have counted in its time gets its old value back.
  */
