@@ -379,6 +379,15 @@ void worker_receive_connection(struct worker *worker, const struct message_conne
     place_arrival(worker, arrival);
 }
 
+/*
+ * A connection that was to change the worker, but comes too late: a worker that has been ordered to
+ * finish takes no other one, and those that were to take this may have exited.
+ */
+static bool stays_here(const struct worker *worker)
+{
+    return !worker->leaving && (worker->stopping || is_to_leave(worker));
+}
+
 void worker_pass_connection(struct mailbox_item *item, void *receiver)
 {
     struct connection *connection = CONTAINER_OF(item, struct connection, item);
@@ -393,7 +402,7 @@ void worker_pass_connection(struct mailbox_item *item, void *receiver)
     }
     if (destination < worker->count)
         sibling = worker->threads[destination];
-    else if (destination != DESTINATION_MASTER)
+    else if (destination != DESTINATION_MASTER || stays_here(worker))
         sibling = least_loaded_thread(worker);
     if (sibling != NULL) {
         thread_pass(sibling, connection);

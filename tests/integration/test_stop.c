@@ -337,31 +337,40 @@ SERVER_TEST(stop_answers_requests_that_have_arrived)
     }
 }
 
-/* A thread is to give connections to another worker, but can do so only after the stop has begun. */
+/*
+ * A thread is to give connections to another worker, but can do so only after the stop has begun, or only
+ * after the other worker has exited, because the stop does not wait for long.
+ */
 SERVER_TEST(stop_answers_connections_that_change_the_worker)
 {
-    struct http_client client[WAITING];
-    struct control_client control;
-    pid_t giver, thread;
-
     server_put_text(server, "/page.html", page);
-    server_start(server, "workers.processes=1", "workers.threads=1", "workers.stop_grace=0", NULL);
-    for (int n = 0; n < WAITING; n++)
-        http_open_and_get(&client[n], server_port(server), "/page.html");
-    assert_int_equal(server_workers(server, &giver, 1), 1);
-    thread = held_thread_find(giver);
-    if (!held_thread_stop(thread))
-        skip();
-    server_begin(server, &control, "workers 2");
-    WAIT_UNTIL(server_count_printed(server, "worker 1 serves") == 1);
-    let_others_act();
-    for (int n = 0; n < WAITING; n++)
-        http_send(&client[n], request_of_page);
-    begin_stop(server);
-    let_others_act();
-    held_thread_release(thread);
-    expect_last_pages(server, client);
-    control_close(&control);
+    for (int late = 0; late < 2; late++) {
+        struct http_client client[WAITING];
+        struct control_client control;
+        pid_t giver, thread;
+
+        server_start(server, "workers.processes=1", "workers.threads=1", "workers.stop_grace=0",
+                     NULL);
+        for (int n = 0; n < WAITING; n++)
+            http_open_and_get(&client[n], server_port(server), "/page.html");
+        assert_int_equal(server_workers(server, &giver, 1), 1);
+        thread = held_thread_find(giver);
+        if (!held_thread_stop(thread))
+            skip();
+        server_begin(server, &control, "workers 2");
+        WAIT_UNTIL(server_count_printed(server, "worker 1 serves") == 1);
+        let_others_act();
+        for (int n = 0; n < WAITING; n++)
+            http_send(&client[n], request_of_page);
+        begin_stop(server);
+        let_others_act();
+        if (late)
+            WAIT_UNTIL(server_count_printed(server, "exited") == 1);
+        held_thread_release(thread);
+        expect_last_pages(server, client);
+        control_close(&control);
+        server_clear_output(server);
+    }
 }
 
 SERVER_TEST(stop_answers_requests_within_its_grace)
