@@ -464,10 +464,11 @@ class Console(threading.Thread):
 
 
 def start_batch(server):
-    """A console that prints all views as JSON until it is ended."""
-    with open(os.path.join(server.directory, "batch"), "wb") as output:
+    """A console that prints all views as JSON until it is ended, and errors, such as of a master that answers late, apart."""
+    path = os.path.join(server.directory, "batch")
+    with open(path, "wb") as output, open(f"{path}.errors", "wb") as errors:
         return subprocess.Popen([os.path.join(server.programs, "wsconsole"), "-n", server.name, "--json", "--batch",
-                                 "--every", "500ms"], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                 "--every", "500ms"], stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
                                 **server.identity)
 
 
@@ -477,12 +478,15 @@ def judge_batch(server, batch, faults):
     batch.wait(PATIENCE_S)
     with open(os.path.join(server.directory, "batch"), "rb") as file:
         lines = file.read().splitlines(keepends=True)
+    with open(os.path.join(server.directory, "batch.errors"), "rb") as file:
+        errors = file.read().splitlines(keepends=True)
     for line in lines:
         try:
             if line.endswith(b"\n"):
                 json.loads(line)
         except ValueError as error:
             faults.add(f"the console prints invalid JSON: {error}: {line[:200]!r}")
+    for line in lines + errors:
         faults.unless(CONTROL_BYTES.search(line) is None, f"the console prints control bytes: {line[:200]!r}")
     faults.unless(lines, "the console printed nothing")
     return len(lines)
