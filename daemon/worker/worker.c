@@ -828,7 +828,10 @@ static int use_first_certificates(struct worker *worker, const struct worker_set
     file = certificate_set_file(setup->certificates, &message);
     worker->context.tls = tls_context_new(&message, file, setup->config, setup->tickets);
     close(file);
-    return worker->context.tls != NULL ? 0 : -1;
+    if (worker->context.tls != NULL)
+        return 0;
+    errno = 0; /* tls_context_new() has logged why */
+    return -1;
 }
 
 static int make_queue(struct worker *worker)
@@ -926,7 +929,8 @@ int worker_run(const struct worker_setup *setup)
     if (worker == NULL)
         return EXIT_FAILURE;
     if (set_up_worker(worker, setup) != 0) {
-        event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(errno));
+        if (errno != 0)
+            event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(errno));
         tear_down_worker(worker);
         return EXIT_FAILURE;
     }
