@@ -97,26 +97,32 @@ def connections_move_between_threads(bench):
         expect(server.metric("connections_accepted"), len(exchanges), "connections")
 
 
+def kept_by_a_resize(server):
+    """Ends the second of two workers. Returns how many of 24 connections stay."""
+    server.control("workers", "2")
+    exchanges = [Exchange(server.connect()) for _ in range(24)]
+    for exchange in exchanges:
+        expect(exchange.get("small.txt")[1].get("connection"), None, "Connection before")
+    resize = threading.Thread(target=server.control, args=("workers", "1"))  # returns when the worker has left
+    resize.start()
+    stay = exchanges
+    while resize.is_alive():
+        exchanges, stay = stay, []
+        for exchange in exchanges:
+            status, fields, _ = exchange.get("small.txt")
+            expect(status, 200, "a request during the resize")
+            if fields.get("connection") == "close":
+                expect(exchange.reader.read(1), b"", "the end")
+            else:
+                stay.append(exchange)
+    return len(stay)
+
+
 @test
 def connections_of_a_leaving_worker_close_after_the_next_response(bench):
+    """Tries again if the second worker got its listen socket too late for the connections."""
     with bench.start(workers__processes="2", workers__threads="1") as server:
-        until(lambda: server.output().count(" serves with ") == 2, "both workers, which share the connections")
-        exchanges = [Exchange(server.connect()) for _ in range(24)]
-        for exchange in exchanges:
-            expect(exchange.get("small.txt")[1].get("connection"), None, "Connection before")
-        resize = threading.Thread(target=server.control, args=("workers", "1"))  # returns when the worker has left
-        resize.start()
-        stay = exchanges
-        while resize.is_alive():
-            exchanges, stay = stay, []
-            for exchange in exchanges:
-                status, fields, _ = exchange.get("small.txt")
-                expect(status, 200, "a request during the resize")
-                if fields.get("connection") == "close":
-                    expect(exchange.reader.read(1), b"", "the end")
-                else:
-                    stay.append(exchange)
-        expect(0 < len(stay) < 24, True, f"{len(stay)} of 24 connections stay")
+        until(lambda: 0 < kept_by_a_resize(server) < 24, "a resize that keeps some of 24 connections")
         expect("drain" in server.output(), False, "a connection closed unasked")
 
 
