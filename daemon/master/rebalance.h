@@ -69,8 +69,8 @@ void rebalance_stop(struct rebalance *rebalance);
 
 /*
  * Orders no more moves. Calls ARRIVED, at once or later, when no connection is on its way from a
- * worker to another. ARRIVED may order the workers to finish, after which none takes connections. Waits at most
- * MOST_MS after a connection has left its worker.
+ * worker to another. ARRIVED may order the workers to finish, after which none takes connections.
+ * Waits at most MOST_MS after a connection has left its worker.
  */
 void rebalance_await(struct master *master, uint64_t most_ms,
                      void (*arrived)(struct master *master));
