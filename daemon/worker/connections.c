@@ -380,8 +380,8 @@ void worker_receive_connection(struct worker *worker, const struct message_conne
 }
 
 /*
- * A connection that was to change the worker, but comes too late: a worker that has been ordered to
- * finish takes no other one, and those that were to take this may have exited.
+ * True if it is too late for a connection to change the worker: after the order to finish, workers
+ * take no connections, and may have exited.
  */
 static bool stays_here(const struct worker *worker)
 {
