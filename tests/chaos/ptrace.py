@@ -10,6 +10,7 @@ import signal
 import struct
 
 SEIZE, INTERRUPT, GETREGS, SETREGS, CONT, DETACH = 0x4206, 0x4207, 12, 13, 7, 17
+EVENT_STOP = 128
 ALL_KINDS = 0x40000000  # __WALL: also threads, and children of others
 REGISTERS = ("r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs "
              "gs").split()
@@ -108,14 +109,14 @@ def stop(thread):
 
 
 def wait(thread):
-    """Returns the signal that has stopped the thread."""
+    """Returns the signal that has stopped the thread; 0 for a stop that is no signal's: by INTERRUPT, or of all threads."""
     try:
         status = os.waitpid(thread, ALL_KINDS)[1]
     except ChildProcessError as error:
         raise Gone from error
     if not os.WIFSTOPPED(status):
         raise Gone
-    return os.WSTOPSIG(status)
+    return 0 if status >> 16 == EVENT_STOP else os.WSTOPSIG(status)
 
 
 def release(thread):
