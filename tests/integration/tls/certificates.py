@@ -177,7 +177,7 @@ def reload_exchanges_certificates_under_load(bench):
     for kind in ("pem", "key"):
         shutil.copy(bench.path(f"ec.{kind}"), bench.path(f"live.{kind}"))
     with bench.start(**{"tls__certificate": bench.path("live.pem"), "tls__key": bench.path("live.key"),
-                        "workers__drain_timeout": "2s"}) as server:
+                        "workers__drain_timeout": "1h"}) as server:
         def load():
             try:
                 exchange = Exchange(server.connect())
