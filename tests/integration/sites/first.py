@@ -81,6 +81,8 @@ def logs_are_sampled_json_and_a_watched_file_is_reloaded(bench):
         expect(json.loads(server.log().splitlines()[8])["request_id"], '5f0c"1', "request ID")
         more.write_text("[workers]\nprocesses = 3\n")
         until(lambda: server.status()["workers"]["wanted"] == 3, "the reload")
-        messages = [json.loads(line) for line in (server.directory / "errors").read_text().splitlines()]
-        expect("reload, as its file is another one" in [one["message"] for one in messages], True, "the event")
+        errors = server.directory / "errors"
+        until(lambda: "reload, as its file is another one" in errors.read_text(), "the event")
+        messages = [json.loads(line) for line in errors.read_text().splitlines()]
+        expect("reload, as its file is another one" in [one["message"] for one in messages], True, "the message")
         expect({(one["level"], one["process"]) for one in messages}, {("info", "master")}, "levels and processes")
