@@ -109,7 +109,7 @@ def stop(thread):
 
 
 def wait(thread):
-    """Returns the signal that has stopped the thread; 0 for a stop that is no signal's: by INTERRUPT, or of all threads."""
+    """Returns the signal that has stopped the thread. 0: INTERRUPT has, or a stop of the whole process."""
     try:
         status = os.waitpid(thread, ALL_KINDS)[1]
     except ChildProcessError as error:

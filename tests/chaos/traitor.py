@@ -464,7 +464,7 @@ class Console(threading.Thread):
 
 
 def start_batch(server):
-    """A console that prints all views as JSON until it is ended, and errors, such as of a master that answers late, apart."""
+    """A console that prints all views as JSON until it is ended. Its errors go to a file of their own."""
     path = os.path.join(server.directory, "batch")
     with open(path, "wb") as output, open(f"{path}.errors", "wb") as errors:
         return subprocess.Popen([os.path.join(server.programs, "wsconsole"), "-n", server.name, "--json", "--batch",

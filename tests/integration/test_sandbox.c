@@ -276,7 +276,7 @@ static void make_it_call(pid_t pid, long number)
     assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
 }
 
-/* Waits until PID has ended. Returns its status. A stop, by SIGSTOP from outside, ends at once. */
+/* Waits until PID has ended, and continues it after a SIGSTOP from outside. Returns its status. */
 static int status_at_end(pid_t pid)
 {
     int status;

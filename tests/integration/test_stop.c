@@ -338,8 +338,8 @@ SERVER_TEST(stop_answers_requests_that_have_arrived)
 }
 
 /*
- * A thread is to give connections to another worker, but can do so only after the stop has begun, or only
- * after the other worker has exited, because the stop does not wait for long.
+ * A thread is to give connections to another worker, but can do so only after the stop has begun. In
+ * the second run it can do so only after the other worker has exited.
  */
 SERVER_TEST(stop_answers_connections_that_change_the_worker)
 {
